@@ -1,0 +1,3 @@
+package checksum
+
+func accumulate(acc *[columns]uint64, b []byte) { accumulateGeneric(acc, b) }

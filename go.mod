@@ -1,0 +1,3 @@
+module github.com/wcodec/wcodec
+
+go 1.26
