@@ -1,0 +1,23 @@
+//go:build !amd64 || noasm
+
+package rans
+
+func decodeSymbols(dst []byte, src []byte, states *[32]uint32, table *[4096]uint32, m int) (used int, ok bool) {
+	return decodeSymbolsGeneric(dst, src, states, table, m)
+}
+
+func encodeSymbols(dst []byte, syms []byte, states *[32]uint32, enc *[256]encEntry) (start int, ok bool) {
+	return encodeSymbolsGeneric(dst, syms, states, enc)
+}
+
+func splitBF16(syms, sm []byte, src []byte, base uint8, outside []uint64) (any bool) {
+	return splitBF16Generic(syms, sm, src, base, outside)
+}
+
+func mergeBF16(dst, syms, sm []byte, base uint8) {
+	mergeBF16Generic(dst, syms, sm, base)
+}
+
+func absentSymbols(absent []uint64, syms []byte, present *[32]byte) (any bool) {
+	return absentSymbolsGeneric(absent, syms, present)
+}
