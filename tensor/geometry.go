@@ -51,15 +51,19 @@ func (c Chunk) Elems() int { return int(c.H) * int(c.W) }
 // Contiguous reports whether the chunk is one run of its segment.
 func (c Chunk) Contiguous() bool { return c.H == 1 || uint64(c.W) == c.Stride }
 
-// Elements multiplies a shape out. It fails where the product does not fit 63 bits.
+// Elements multiplies a shape out, from the left. It fails where a product does not fit 64 bits or the last one 63, as
+// the safetensors reference does: [2^63, 0] has no elements, [2^63, 2, 0] overflows.
 func Elements(shape []uint64) (uint64, error) {
 	n := uint64(1)
 	for _, d := range shape {
 		hi, lo := bits.Mul64(n, d)
-		if hi != 0 || lo > 1<<63-1 {
+		if hi != 0 {
 			return 0, fmt.Errorf("shape %v overflows: %w", shape, ErrGeometry)
 		}
 		n = lo
+	}
+	if n > 1<<63-1 {
+		return 0, fmt.Errorf("shape %v overflows: %w", shape, ErrGeometry)
 	}
 	return n, nil
 }
