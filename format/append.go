@@ -35,7 +35,7 @@ func appendDirectory(dst []byte, members []Member) []byte {
 			continue
 		}
 		h := &m.Header
-		dst = append(dst, uint8(flag(h.Zstd)))
+		dst = append(dst, uint8(bit(h.Zstd)))
 		dst = binary.AppendUvarint(dst, h.RawLen)
 		dst = binary.AppendUvarint(dst, h.StoredLen)
 		dst = binary.LittleEndian.AppendUint64(dst, h.Hash)

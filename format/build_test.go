@@ -3,25 +3,23 @@ package format
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"testing"
+	"strings"
 
 	"github.com/wcodec/wcodec/checksum"
 	"github.com/wcodec/wcodec/tensor"
 	"github.com/zeebo/xxh3"
 )
 
-// rehash builds a footer for header and directory as they are, so that tests get past the hashes.
-func rehash(header, body, stored []byte, rawLen int, compressed bool) []byte {
-	f := footer{
-		dirOffset: uint64(len(header) + len(body)), storedLen: uint64(len(stored)), rawLen: uint64(rawLen),
-		dirHash: xxh3.Hash(stored), zstd: compressed,
-	}
+// assemble makes a file of a body, which starts with a header, and a raw directory, with hashes that match.
+func assemble(body []byte, directory []byte) []byte {
+	f := footer{dirOffset: uint64(len(body)), storedLen: uint64(len(directory)), rawLen: uint64(len(directory)), dirHash: xxh3.Hash(directory)}
 	f.fileLen = f.dirOffset + f.storedLen + FooterSize
-	b := bytes.Join([][]byte{header, body, stored}, nil)
-	return f.append(b, header)
+	b := append(append([]byte(nil), body...), directory...)
+	return f.append(b, body[:HeaderSize])
 }
 
 // plan is a member to build: what it holds in plain.
@@ -41,32 +39,65 @@ type planTensor struct {
 	geom  *tensor.Geometry // nil: the writer's
 }
 
-// safetensorsHeader prefixes text with its length, padded to 8.
-func safetensorsHeader(text string) []byte {
-	for len(text)%8 != 0 {
-		text += " "
+// safetensorsHeader is a header for the tensors, with some metadata in front.
+func safetensorsHeader(tensors []planTensor) []byte {
+	text := `{"__metadata__":{"format":"pt"}`
+	at := 0
+	for _, t := range tensors {
+		shape, err := json.Marshal(t.shape)
+		if err != nil {
+			panic(err)
+		}
+		text += fmt.Sprintf(`,%q:{"dtype":%q,"shape":%s,"data_offsets":[%d,%d]}`, t.name, t.dtype, shape, at, at+len(t.data))
+		at += len(t.data)
 	}
+	text += "}"
+	text += strings.Repeat(" ", -len(text)&7)
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
 }
 
-// fakeCode stands for a code: every second chunk loses its last 40% and the rest is stored raw, so that lengths are odd
-// and both kinds of entry occur. It need not be invertible, for this package knows no code.
-func fakeCode(i int, units []byte) (stored []byte, raw bool) {
-	if i%2 == 1 {
-		return units, true
-	}
-	return units[:len(units)*3/5], false
+// code is what a builder codes with. A fake one need not be invertible, for this package knows no code.
+type code struct {
+	id    uint8
+	chunk func(i int, units []byte) (stored []byte, raw bool)
+	table func(segment int) []byte
 }
+
+var (
+	// rawCode is the code 0 of the format.
+	rawCode = code{
+		chunk: func(_ int, units []byte) ([]byte, bool) { return units, true },
+		table: func(int) []byte { return nil },
+	}
+	// fakeCode stores every second chunk raw and drops a part of the others, so that lengths are odd, sometimes 0, and
+	// both kinds of entry occur.
+	fakeCode = code{
+		id: 7,
+		chunk: func(i int, units []byte) ([]byte, bool) {
+			if i%2 == 1 {
+				return units, true
+			}
+			return units[:len(units)*(i%5)/5], false
+		},
+		table: func(no int) []byte { return []byte(fmt.Sprintf("table %d", no))[:no%3*4] },
+	}
+)
 
 // build writes the file of the plans.
-func build(tb testing.TB, plans []plan) []byte {
+func build(tb fataler, plans []plan, c code) ([]byte, []Member) {
 	tb.Helper()
 	var out bytes.Buffer
-	buildTo(tb, &out, plans)
-	return out.Bytes()
+	members := buildTo(tb, &out, plans, c)
+	return out.Bytes(), members
 }
 
-func buildTo(tb testing.TB, out io.Writer, plans []plan) []Member {
+// fataler is what testing.TB and rapid.T have in common here.
+type fataler interface {
+	Helper()
+	Fatal(...any)
+}
+
+func buildTo(tb fataler, out io.Writer, plans []plan, c code) []Member {
 	tb.Helper()
 	w, err := NewWriter(out)
 	if err != nil {
@@ -76,7 +107,7 @@ func buildTo(tb testing.TB, out io.Writer, plans []plan) []Member {
 	for _, p := range plans {
 		m := Member{Name: p.name}
 		if p.header == nil {
-			m.Blob = buildTensor(tb, w, planTensor{dtype: tensor.U8, shape: []uint64{uint64(len(p.blob))}, data: p.blob, geom: ptr(tensor.OfBlob(uint64(len(p.blob))))})
+			m.Blob = buildTensor(tb, w, c, planTensor{dtype: tensor.U8, shape: []uint64{uint64(len(p.blob))}, data: p.blob, geom: ptr(tensor.OfBlob(uint64(len(p.blob))))})
 			m.Size = uint64(len(p.blob))
 			members = append(members, m)
 			continue
@@ -88,13 +119,13 @@ func buildTo(tb testing.TB, out io.Writer, plans []plan) []Member {
 		at := uint64(0)
 		m.Tensors = []Tensor{}
 		for _, t := range p.tensors {
-			b := buildTensor(tb, w, t)
+			b := buildTensor(tb, w, c, t)
 			b.Begin = at
 			at += b.Length
 			m.Tensors = append(m.Tensors, *b)
 		}
 		if len(p.trailing) > 0 {
-			m.Trailing = buildTensor(tb, w, planTensor{dtype: tensor.U8, shape: []uint64{uint64(len(p.trailing))}, data: p.trailing, geom: ptr(tensor.OfBlob(uint64(len(p.trailing))))})
+			m.Trailing = buildTensor(tb, w, c, planTensor{dtype: tensor.U8, shape: []uint64{uint64(len(p.trailing))}, data: p.trailing, geom: ptr(tensor.OfBlob(uint64(len(p.trailing))))})
 			m.Trailing.Begin = at
 		}
 		m.Size = uint64(len(p.header)) + at + uint64(len(p.trailing))
@@ -108,7 +139,7 @@ func buildTo(tb testing.TB, out io.Writer, plans []plan) []Member {
 
 func ptr[T any](v T) *T { return &v }
 
-func buildTensor(tb testing.TB, w *Writer, p planTensor) *Tensor {
+func buildTensor(tb fataler, w *Writer, cd code, p planTensor) *Tensor {
 	tb.Helper()
 	t := &Tensor{Name: p.name, DType: p.dtype, Shape: p.shape, Length: uint64(len(p.data)), Segments: []Segment{}}
 	if t.Geometry = tensor.Of(p.dtype, p.shape, t.Length); p.geom != nil {
@@ -123,7 +154,7 @@ func buildTensor(tb testing.TB, w *Writer, p planTensor) *Tensor {
 		var pieces [][]byte
 		for i, c := range g.AppendChunks(nil, no) {
 			units := c.Gather(make([]byte, c.Elems()*g.UnitSize), seg, g.UnitSize)
-			stored, raw := fakeCode(i, units)
+			stored, raw := cd.chunk(i, units)
 			e := IndexEntry{Length: uint32(len(stored)), Raw: raw, Stored: checksum.Sum64(stored), Decoded: checksum.Sum64(units)}
 			digest.Add(e.Decoded)
 			entries = append(entries, e)
@@ -135,8 +166,7 @@ func buildTensor(tb testing.TB, w *Writer, p planTensor) *Tensor {
 				pieces = append(pieces, piece)
 			}
 		}
-		table := []byte(fmt.Sprintf("table %d", no))
-		s, err := w.Segment(t.Length, 7, table[:no%3*4], entries, pieces)
+		s, err := w.Segment(t.Length, cd.id, cd.table(no), entries, pieces)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -225,22 +255,18 @@ func noise(seed uint64, n int) []byte {
 func small() []plan {
 	tiles := tensor.Geometry{Unit: tensor.BF16, UnitSize: 2, Rows: 3, Cols: 300, TileRows: 2, ChunkElems: 256, SegElems: 600}
 	odd := tensor.Geometry{Unit: tensor.U8, UnitSize: 1, Rows: 1, Cols: 101, ChunkElems: 16, SegElems: 64}
+	tensors := []planTensor{
+		{name: "none", dtype: tensor.F32, shape: []uint64{0, 4}},
+		{name: "scalar", dtype: tensor.F32, shape: []uint64{}, data: noise(1, 4)},
+		{name: "", dtype: tensor.I64, shape: []uint64{3}, data: noise(2, 24)},
+		{name: "tiles", dtype: tensor.BF16, shape: []uint64{3, 300}, data: noise(3, 1800), geom: &tiles},
+		{name: "later", dtype: "Q3_K", shape: []uint64{7}, data: noise(4, 101), geom: &odd},
+		{name: "last", dtype: tensor.F4, shape: []uint64{2, 0, 2}},
+	}
 	return []plan{
 		{name: "config.json", blob: []byte(`{"layers": 3}`)},
 		{name: "empty", blob: []byte{}},
-		{
-			name:   "dir/model.safetensors",
-			header: safetensorsHeader(`{"__metadata__":{"k":"vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"}}`),
-			tensors: []planTensor{
-				{name: "none", dtype: tensor.F32, shape: []uint64{0, 4}},
-				{name: "scalar", dtype: tensor.F32, shape: []uint64{}, data: noise(1, 4)},
-				{name: "", dtype: tensor.I64, shape: []uint64{3}, data: noise(2, 24)},
-				{name: "tiles", dtype: tensor.BF16, shape: []uint64{3, 300}, data: noise(3, 1800), geom: &tiles},
-				{name: "later", dtype: "Q3_K", shape: []uint64{7}, data: noise(4, 101), geom: &odd},
-				{name: "last", dtype: tensor.F4, shape: []uint64{2, 0, 2}},
-			},
-			trailing: []byte("tail"),
-		},
-		{name: "bare.safetensors", header: safetensorsHeader(`{}`), tensors: []planTensor{}},
+		{name: "dir/model.safetensors", header: safetensorsHeader(tensors), tensors: tensors, trailing: []byte("tail")},
+		{name: "bare.safetensors", header: safetensorsHeader(nil), tensors: []planTensor{}},
 	}
 }

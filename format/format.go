@@ -29,6 +29,7 @@ const (
 	MaxTable        = 1 << 20         // bytes of the table of a segment
 	MaxChunks       = 1 << 16         // chunks of a segment
 	MaxTensors      = 1 << 21         // tensors of a file
+	MaxMembers      = 1 << 16         // members of a file
 	MaxMemberName   = 4096            // bytes of the name of a member
 
 	// ChunkAlign is what every section, the data of a segment, each of its chunks and the directory start at a multiple of.

@@ -31,8 +31,9 @@ func appendHeader(dst []byte) []byte {
 // parseHeader checks the header b and fills in what the directory keeps of it.
 func (d *Directory) parseHeader(b []byte) error {
 	if string(b[:len(magic)]) != magic {
-		if string(b[1:5]) == magic[1:5] {
-			return fmt.Errorf("opening magic %x is damaged, as by a transfer as text: %w", b[:len(magic)], ErrCorrupt)
+		// Text that was converted is known by its letters, a bit that was flipped by the hash that fits without it.
+		if string(b[1:5]) == magic[1:5] || xxh3.HashString(magic+string(b[len(magic):56])) == binary.LittleEndian.Uint64(b[56:]) {
+			return fmt.Errorf("opening magic %x is damaged: %w", b[:len(magic)], ErrCorrupt)
 		}
 		return fmt.Errorf("file begins with %x: %w", b[:len(magic)], ErrNotWcodec)
 	}
@@ -62,14 +63,14 @@ type footer struct {
 
 func (f *footer) append(dst []byte, header []byte) []byte {
 	at := len(dst)
-	for _, v := range []uint64{f.dirOffset, f.storedLen, f.rawLen, f.dirHash, f.fileLen, flag(f.zstd)} {
+	for _, v := range []uint64{f.dirOffset, f.storedLen, f.rawLen, f.dirHash, f.fileLen, bit(f.zstd)} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, footerHash(header, dst[at:]))
 	return append(dst, endMagic...)
 }
 
-func flag(b bool) uint64 {
+func bit(b bool) uint64 {
 	if b {
 		return 1
 	}

@@ -34,7 +34,7 @@ type parser struct {
 // parseDirectory parses the raw directory s of a file whose directory is stored at offset.
 func parseDirectory(s string, offset uint64) ([]Member, error) {
 	p := &parser{s: s, pos: HeaderSize, limit: offset, what: "directory"}
-	members := make([]Member, p.count("members", minMember, math.MaxInt))
+	members := make([]Member, p.count("members", minMember, MaxMembers))
 	for i := range members {
 		p.what = fmt.Sprintf("member %d", i)
 		if p.member(&members[i]); p.err != nil {
@@ -322,6 +322,9 @@ func (p *parser) dim(n uint64) []uint64 {
 // few allocations. The result is not nil.
 func take[T any](slab *[]T, n int) []T {
 	const renew = 512
+	if n == 0 {
+		return []T{}
+	}
 	if n > len(*slab) {
 		if n > renew/2 {
 			return make([]T, n)
