@@ -1,0 +1,69 @@
+package rans
+
+import (
+	"github.com/wcodec/wcodec/codec"
+	"github.com/wcodec/wcodec/tensor"
+)
+
+const (
+	// chunkBits is what a chunk stores beyond its planes and words: states less payload, the count, half of the padding.
+	chunkBits = 8 * (stateBytes - payloadCap + 2 + planeAlign/2)
+	// A slower mode must save one part in these to be chosen.
+	denseGain  = 200
+	planesGain = 100
+)
+
+// estimate is a candidate and the bits that it takes for the sample, in units of 2^-16.
+type estimate struct {
+	coder codec.Coder
+	bits  uint64
+}
+
+// beats reports whether e is smaller than o by more than one part in gain.
+func (e estimate) beats(o estimate, gain uint64) bool {
+	return e.coder != nil && (o.coder == nil || e.bits+o.bits/gain < o.bits)
+}
+
+// Fit considers pairs for floats and planes for all else; planes for floats too where they are 1% smaller, of one
+// byte, or where many units would be exceptions; and under codec.Dense the joint mode and planes where that saves
+// 0.5%. It returns codec.ErrUnsuitable where the sample would not shrink.
+func (code) Fit(unit tensor.DType, sample []byte, exact bool, level codec.Level) (codec.Coder, error) {
+	size := unitSize(unit)
+	n := len(sample) / size
+	if n == 0 {
+		return nil, unsuitable("nothing to fit to")
+	}
+	plain := uint64(n) * uint64(8*size) * costOne
+	if float, ok := unit.Float(); ok {
+		best := fitFloat(float, sample[:n*size], exact, level)
+		if level == codec.Dense {
+			if e := fitPlanes(size, sample[:n*size], exact); e.beats(best, denseGain) {
+				best = e
+			}
+		} else if size == 1 && level == codec.Default || best.coder == nil || best.bits > plain/16*15 {
+			if e := fitPlanes(size, sample[:n*size], exact); e.beats(best, planesGain) {
+				best = e
+			}
+		}
+		return best.answer(plain)
+	}
+	return fitPlanes(size, sample[:n*size], exact).answer(plain)
+}
+
+func (e estimate) answer(plain uint64) (codec.Coder, error) {
+	if e.coder == nil || e.bits >= plain {
+		return nil, unsuitable("sample does not shrink")
+	}
+	return e.coder, nil
+}
+
+// perUnit turns bits of a sample into bits a unit, adding what every chunk and, where the sample is all there is, the
+// table costs.
+func perUnit(bits uint64, n, blocks int, table []byte, exact bool) (total uint64, each float64) {
+	chunks := (n + maxUnits - 1) / maxUnits
+	bits += uint64(chunks*blocks) * chunkBits * costOne
+	if exact {
+		bits += uint64(8*len(table)) * costOne
+	}
+	return bits, float64(bits) / float64(uint64(n)*costOne)
+}
