@@ -45,14 +45,14 @@ func parseDirectory(s string, offset uint64) ([]Member, error) {
 	if p.err == nil && p.at != len(p.s) {
 		p.failf("%d bytes after the last member", len(p.s)-p.at)
 	}
-	if p.err == nil && alignUp(p.pos, ChunkAlign) != offset {
+	if name, ok := repeated(len(members), func(i int) string { return members[i].Name }); ok {
+		p.failf("two members are called %q", name)
+	}
+	if alignUp(p.pos, ChunkAlign) != offset {
 		p.failf("stored at %d, the sections end at %d", offset, p.pos)
 	}
 	if p.err != nil {
 		return nil, p.err
-	}
-	if name, ok := repeated(len(members), func(i int) string { return members[i].Name }); ok {
-		return nil, fmt.Errorf("two members are called %q: %w", name, ErrCorrupt)
 	}
 	return members, nil
 }
@@ -81,10 +81,7 @@ func (p *parser) member(m *Member) {
 				p.err = fmt.Errorf("tensor %d %.100q of %w", i, t.Name, p.err)
 				return
 			}
-			if at += t.Length; at > math.MaxInt64 {
-				p.failf("more than 2^63 bytes")
-				return
-			}
+			at += t.Length // far from overflow: a segment is at most 128 MiB and has a record in the directory
 		}
 		if n := p.uvarint(); n != 0 {
 			m.Trailing = p.bytes(n)
@@ -96,9 +93,7 @@ func (p *parser) member(m *Member) {
 	default:
 		p.failf("unknown kind %d", m.Kind)
 	}
-	if m.Size = m.size(); m.Size > math.MaxInt64 {
-		p.failf("more than 2^63 bytes")
-	}
+	m.Size = m.size()
 }
 
 func (p *parser) header(h *HeaderSection) {
