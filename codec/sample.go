@@ -7,8 +7,8 @@ const (
 	samplePiece  = 4096
 )
 
-// SamplePlan returns how a segment of n units is sampled: pieces runs of size consecutive units, piece i starting at
-// unit At(i, n). One piece is the whole segment.
+// SamplePlan returns how a segment of n units is sampled: as pieces runs of size consecutive units. One piece is the
+// whole segment.
 func SamplePlan(n int) (pieces, size int) {
 	if n <= sampleWhole {
 		return 1, n

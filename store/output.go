@@ -110,6 +110,9 @@ func (o *Output) fail(err error) error {
 // Path is the path given to Create.
 func (o *Output) Path() string { return o.path }
 
+// Regular reports whether the output is a file that can be written at offsets and read back, not a device or a pipe.
+func (o *Output) Regular() bool { return !o.direct }
+
 // Write appends to the output.
 func (o *Output) Write(p []byte) (int, error) {
 	n, err := o.f.Write(p)

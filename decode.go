@@ -1,0 +1,305 @@
+package wcodec
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/wcodec/wcodec/checksum"
+	"github.com/wcodec/wcodec/codec"
+	"github.com/wcodec/wcodec/format"
+	"github.com/wcodec/wcodec/sched"
+	"github.com/wcodec/wcodec/store"
+	"github.com/wcodec/wcodec/tensor"
+)
+
+// decodeOptions say how a decode runs.
+type decodeOptions struct {
+	workers int
+	full    bool // check stored bytes and padding as well: test
+	weight  func(s *segment) int64
+	meter   *meter
+	keep    func(s *segment, chunk int) bool // nil: every chunk
+	skip    func(first, end uint64) bool     // whether a segment of these units has none to keep; nil: none
+}
+
+// sink takes what a segment decodes to. Its methods but finish run on workers, several at once; finish runs in the
+// order of the segments.
+type sink interface {
+	// buffer returns memory for the segment's bytes lo to hi, where the sink wants a part of a segment whole, or nil.
+	buffer(p *partRun, lo, hi uint64) []byte
+	// chunk gets the decoded bytes of chunk i where buffer gave nil.
+	chunk(p *partRun, i int, units []byte) error
+	// part is called when all chunks of a part are in its buffer.
+	part(p *partRun) error
+	finish() error
+}
+
+// segment is one segment while it is decoded.
+type segment struct {
+	t      *Tensor
+	no     int
+	seg    *format.Segment
+	g      tensor.Geometry
+	view   *store.View
+	data   []byte // from the segment's first byte; capacity beyond as the store gives
+	index  []format.IndexEntry
+	coder  codec.Coder
+	chunks []tensor.Chunk
+	parts  []part
+	sink   sink
+	opt    *decodeOptions
+}
+
+// part is a run of chunks that covers one run of the segment's units.
+type part struct {
+	lo, hi      int    // chunks
+	first, last uint64 // units
+}
+
+// partRun is a part on its worker.
+type partRun struct {
+	*segment
+	part
+	w   *sched.Worker
+	buf []byte
+}
+
+// firstByte is where the segment begins in the plain tensor.
+func (s *segment) firstByte() uint64 {
+	first, _ := s.g.SegmentRange(s.no)
+	return first * uint64(s.g.UnitSize)
+}
+
+// byteLen is the size of the plain segment.
+func (s *segment) byteLen() int {
+	_, elems := s.g.SegmentRange(s.no)
+	return int(elems) * s.g.UnitSize
+}
+
+// decodeAll decodes the segments of the tensors in order into the sinks that to returns for them.
+func decodeAll(ctx context.Context, tensors []*Tensor, o decodeOptions, to func(*segment) sink) (sched.Stats, error) {
+	ti, no := 0, 0
+	var digest *format.DigestState
+	return sched.Run(ctx, sched.Config{Workers: o.workers, Guard: store.Guard}, func() (*sched.Task, error) {
+		for ti < len(tensors) && o.skip != nil && no < len(tensors[ti].t.Segments) {
+			first, elems := tensors[ti].t.Geometry.SegmentRange(no)
+			if !o.skip(first, first+elems) {
+				break
+			}
+			no++
+		}
+		for ti < len(tensors) && no == len(tensors[ti].t.Segments) {
+			if t := tensors[ti]; no == 0 && format.NewDigest().Sum(0, t.t.Geometry) != t.t.Digest {
+				return nil, fmt.Errorf("%s: digest of an empty tensor differs: %w", t.label(), ErrCorrupt)
+			}
+			ti, no = ti+1, 0
+		}
+		if ti == len(tensors) {
+			return nil, io.EOF
+		}
+		t := tensors[ti]
+		s := &segment{t: t, no: no, seg: &t.t.Segments[no], g: t.t.Geometry, opt: &o}
+		no++
+		s.sink = to(s)
+		task := &sched.Task{Load: s.load, Plan: s.plan, Part: s.decodePart, Release: s.release}
+		task.Weight = int64(s.seg.StoredLen())
+		if o.weight != nil {
+			task.Weight += o.weight(s)
+		}
+		task.Finish = func() error {
+			if s.no == 0 {
+				digest = format.NewDigest()
+			}
+			if o.keep == nil {
+				for i := range s.index {
+					digest.Add(s.index[i].Decoded)
+				}
+				if s.no == len(t.t.Segments)-1 && digest.Sum(t.t.Length, s.g) != t.t.Digest {
+					return s.errorf(-1, fmt.Errorf("digest differs: %w", ErrCorrupt))
+				}
+			}
+			return s.sink.finish()
+		}
+		return task, nil
+	})
+}
+
+// errorf names the segment's tensor, and the chunk where there is one.
+func (s *segment) errorf(chunk int, err error) error {
+	if chunk >= 0 {
+		return fmt.Errorf("%s segment %d chunk %d: %w", s.t.label(), s.no, chunk, err)
+	}
+	return fmt.Errorf("%s segment %d: %w", s.t.label(), s.no, err)
+}
+
+func (s *segment) load() (err error) {
+	s.view, err = s.t.m.r.file.Map(int64(s.seg.Offset), int64(s.seg.StoredLen()))
+	if err != nil {
+		return s.errorf(-1, err)
+	}
+	s.data = s.view.Bytes()
+	if st, ok := s.sink.(interface{ start() }); ok {
+		st.start()
+	}
+	return nil
+}
+
+func (s *segment) release() {
+	if s.view != nil {
+		s.view.Close()
+	}
+}
+
+// open reads the segment's index and table.
+func (s *segment) open() error {
+	s.chunks = s.g.AppendChunks(nil, s.no)
+	index, table, err := s.seg.ParseMeta(nil, s.data[:s.seg.MetaLen()], s.chunks, s.g.UnitSize)
+	if err != nil {
+		return s.errorf(-1, classify(err))
+	}
+	c, err := registry.ByID(codec.ID(s.seg.Code))
+	if err != nil {
+		return s.errorf(-1, join(ErrUnsupported, err))
+	}
+	s.coder, err = c.Parse(s.g.Unit, table)
+	if err != nil {
+		return s.errorf(-1, join(ErrCorrupt, err))
+	}
+	s.index = index
+	return nil
+}
+
+func (s *segment) plan(*sched.Worker) (int, error) {
+	if err := s.open(); err != nil {
+		return 0, err
+	}
+	s.parts = s.cut()
+	return len(s.parts), nil
+}
+
+// cut divides the chunks into parts of about partBytes: whole bands of a tiled segment, runs of a linear one.
+func (s *segment) cut() []part {
+	var parts []part
+	units := uint64(max(1, partBytes/s.g.UnitSize))
+	p := part{}
+	for i := range s.chunks {
+		c := &s.chunks[i]
+		p.last = max(p.last, c.First+uint64(c.H-1)*c.Stride+uint64(c.W))
+		// A tiled part may end where a band does: there every unit before is covered.
+		end := i+1 == len(s.chunks) || s.g.TileRows == 0 || s.chunks[i+1].First%(s.g.Cols*uint64(s.g.TileRows)) == 0
+		if i+1 == len(s.chunks) || end && p.last-p.first >= units {
+			p.hi = i + 1
+			parts = append(parts, p)
+			p = part{lo: i + 1, first: p.last, last: p.last}
+		}
+	}
+	return parts
+}
+
+// batch is how many chunks a coder gets at once: enough to work on several, few enough to stay in the cache.
+const batch = 4
+
+func (s *segment) decodePart(w *sched.Worker, i int) error {
+	p := &partRun{segment: s, part: s.parts[i], w: w}
+	size := uint64(s.g.UnitSize)
+	p.buf = s.sink.buffer(p, p.first*size, p.last*size)
+	for lo := p.lo; lo < p.hi; lo += batch {
+		if err := p.decodeBatch(lo, min(lo+batch, p.hi)); err != nil {
+			return err
+		}
+	}
+	return s.sink.part(p)
+}
+
+// decodeBatch decodes chunks lo to hi, checks them, and puts them where they belong.
+func (p *partRun) decodeBatch(lo, hi int) error {
+	s := p.segment
+	var jobs [batch]codec.Job
+	var which, units [batch]int
+	n, at := 0, 0
+	chunkBytes := int(s.g.ChunkElems) * s.g.UnitSize
+	scratch := p.w.Buffer(0, batch*chunkBytes)
+	data := s.data[s.seg.MetaLen():s.seg.StoredLen():cap(s.data)]
+	plain, stored := 0, 0
+	for i := lo; i < hi; i++ {
+		if s.opt.keep != nil && !s.opt.keep(s, i) {
+			continue
+		}
+		c, e := &s.chunks[i], &s.index[i]
+		src := data[e.Offset : e.Offset+uint64(e.Length)]
+		if s.opt.full {
+			if err := s.checkStored(i, src, data); err != nil {
+				return err
+			}
+		}
+		plain += c.Elems() * s.g.UnitSize
+		stored += int(e.Length)
+		dst := scratch[at : at+c.Elems()*s.g.UnitSize]
+		if p.buf != nil && c.Contiguous() {
+			first := (c.First - p.first) * uint64(s.g.UnitSize)
+			dst = p.buf[first : first+uint64(len(dst))]
+		} else {
+			at += chunkBytes
+		}
+		if e.Raw {
+			copy(dst, src)
+			if err := p.deliver(i, dst); err != nil {
+				return err
+			}
+			continue
+		}
+		jobs[n] = codec.Job{Dst: dst, Src: src}
+		which[n], units[n] = i, c.Elems()
+		n++
+	}
+	if n > 0 {
+		s.coder.DecodeChunks(jobs[:n], &p.w.Scratch)
+	}
+	for k := range jobs[:n] {
+		if err := jobs[k].Err; err != nil {
+			return s.errorf(which[k], join(ErrCorrupt, err))
+		}
+		if err := p.deliver(which[k], jobs[k].Dst); err != nil {
+			return err
+		}
+	}
+	if s.opt.meter != nil {
+		s.opt.meter.add(plain, stored)
+	}
+	return nil
+}
+
+// deliver checks the decoded chunk i and hands it on.
+func (p *partRun) deliver(i int, units []byte) error {
+	s := p.segment
+	if checksum.Sum64(units) != s.index[i].Decoded {
+		return s.errorf(i, fmt.Errorf("checksum of the decoded bytes differs: %w", ErrCorrupt))
+	}
+	if p.buf == nil {
+		return s.sink.chunk(p, i, units)
+	}
+	if c := s.chunks[i]; !c.Contiguous() {
+		c.First -= p.first
+		c.Scatter(p.buf, units, s.g.UnitSize)
+	}
+	return nil
+}
+
+// checkStored checks what a decoder need not look at: the stored bytes' own checksum, and the padding after them.
+func (s *segment) checkStored(i int, src, data []byte) error {
+	if checksum.Sum64(src) != s.index[i].Stored {
+		return s.errorf(i, fmt.Errorf("checksum of the stored bytes differs: %w", ErrCorrupt))
+	}
+	end := s.index[i].Offset + uint64(len(src))
+	next := uint64(len(data))
+	if i+1 < len(s.index) {
+		next = s.index[i+1].Offset
+	}
+	for _, b := range data[end:next] {
+		if b != 0 {
+			return s.errorf(i, fmt.Errorf("padding is not zero: %w", ErrCorrupt))
+		}
+	}
+	return nil
+}

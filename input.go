@@ -1,0 +1,164 @@
+package wcodec
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/wcodec/wcodec/codec"
+	"github.com/wcodec/wcodec/safetensors"
+	"github.com/wcodec/wcodec/store"
+)
+
+// input is one source of plain bytes, taken from the front: a mapped file where it can be, a stream otherwise.
+type input struct {
+	name string
+	size int64 // -1: unknown
+	file store.File
+	off  int64
+	r    *bufio.Reader
+	pool *bufferPool
+}
+
+func newInput(s Source, pool *bufferPool) (*input, error) {
+	in := &input{name: s.Name, size: s.Size, pool: pool}
+	if f, ok := s.Reader.(*os.File); ok {
+		file, err := store.FromOSFile(f)
+		if err == nil {
+			in.file, in.size = file, file.Size()
+			return in, nil
+		}
+		if !errors.Is(err, store.ErrNotRegular) {
+			return nil, err
+		}
+	}
+	in.r = bufio.NewReaderSize(s.Reader, 64<<10)
+	return in, nil
+}
+
+// take returns the next n bytes. They are valid until release is called. A stream that ends early gives what there was
+// and io.ErrUnexpectedEOF, or io.EOF where there was nothing.
+func (in *input) take(n int) (b []byte, release func(), err error) {
+	if in.file != nil {
+		left := in.file.Size() - in.off
+		if left == 0 && n > 0 {
+			return nil, nil, io.EOF
+		}
+		if int64(n) > left {
+			n, err = int(left), io.ErrUnexpectedEOF
+		}
+		v, mapErr := in.file.Map(in.off, int64(n))
+		if mapErr != nil {
+			return nil, nil, mapErr
+		}
+		in.off += int64(n)
+		return v.Bytes(), func() { v.Close() }, err
+	}
+	buf := in.pool.get(n)
+	k, err := io.ReadFull(in.r, buf)
+	if err != nil && k == 0 {
+		in.pool.put(buf)
+		return nil, nil, err
+	}
+	return buf[:k], func() { in.pool.put(buf) }, err
+}
+
+// reader returns the rest as a stream; what is read through it is taken.
+func (in *input) reader() io.Reader {
+	if in.file == nil {
+		return in.r
+	}
+	return readerFunc(func(p []byte) (int, error) {
+		if in.off >= in.file.Size() {
+			return 0, io.EOF
+		}
+		p = p[:min(int64(len(p)), in.file.Size()-in.off)]
+		n, err := in.file.ReadAt(p, in.off)
+		in.off += int64(n)
+		if n > 0 && errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return n, err
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// peek returns up to n bytes without taking them.
+func (in *input) peek(n int) []byte {
+	if in.file == nil {
+		b, _ := in.r.Peek(n)
+		return b
+	}
+	b := make([]byte, min(int64(n), in.file.Size()-in.off))
+	k, _ := in.file.ReadAt(b, in.off)
+	return b[:k]
+}
+
+// unread gives bytes back to the front.
+func (in *input) unread(b []byte) {
+	if in.file != nil {
+		in.off -= int64(len(b))
+		return
+	}
+	in.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(b), in.r), 64<<10)
+}
+
+// header reads the safetensors header, where the input has one. A file called .safetensors must; of anything else
+// the first bytes decide, and what then does not parse is a blob.
+func (in *input) header(o Options) (*safetensors.Header, error) {
+	if o.Blob {
+		return nil, nil
+	}
+	named := strings.EqualFold(filepath.Ext(in.name), ".safetensors")
+	if !named && !looksLikeSafetensors(in.peek(24)) {
+		return nil, nil
+	}
+	raw, h, err := safetensors.ReadHeader(in.reader(), in.size)
+	if errors.Is(err, safetensors.ErrTrailing) {
+		if !o.KeepTrailing {
+			return nil, fmt.Errorf("%s: %w; keep them with --keep-trailing", in.name, join(ErrTrailing, join(ErrCorrupt, err)))
+		}
+		err = nil
+	}
+	switch {
+	case err == nil:
+		return h, nil
+	case !named && errors.Is(err, safetensors.ErrInvalid):
+		in.unread(raw)
+		return nil, nil
+	case errors.Is(err, safetensors.ErrInvalid):
+		return nil, fmt.Errorf("%s: %w", in.name, join(ErrCorrupt, err))
+	}
+	return nil, fmt.Errorf("%s: %w", in.name, err)
+}
+
+func looksLikeSafetensors(b []byte) bool {
+	if len(b) < 10 || b[4]|b[5]|b[6]|b[7] != 0 {
+		return false
+	}
+	return bytes.HasPrefix(bytes.TrimLeft(b[8:], " \t\r\n"), []byte("{"))
+}
+
+// bufferPool recycles large buffers within one operation.
+type bufferPool struct{ pool sync.Pool }
+
+func (p *bufferPool) get(n int) []byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		if cap(*b) >= n+codec.Slack {
+			return (*b)[:n]
+		}
+		// Too small: dropped, so that the pool tends to the sizes in use.
+	}
+	return make([]byte, n, n+codec.Slack)
+}
+
+func (p *bufferPool) put(b []byte) { p.pool.Put(&b) }

@@ -1,0 +1,5 @@
+//go:build race
+
+package wcodec
+
+const raceEnabled = true
