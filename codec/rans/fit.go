@@ -24,8 +24,8 @@ func (e estimate) beats(o estimate, gain uint64) bool {
 	return e.coder != nil && (o.coder == nil || e.bits+o.bits/gain < o.bits)
 }
 
-// Fit considers pairs for floats and planes for all else; planes for floats too where they are 1% smaller, of one
-// byte, or where many units would be exceptions; and under codec.Dense the joint mode and planes where that saves
+// Fit considers pairs for floats and planes for all else; planes too where that is 1% smaller for floats
+// of one byte, or floats that are constant, or spread too widely for a window; and under codec.Dense the joint mode and planes where that saves
 // 0.5%. It returns codec.ErrUnsuitable where the sample would not shrink.
 func (code) Fit(unit tensor.DType, sample []byte, exact bool, level codec.Level) (codec.Coder, error) {
 	size := unitSize(unit)
@@ -35,13 +35,13 @@ func (code) Fit(unit tensor.DType, sample []byte, exact bool, level codec.Level)
 	}
 	plain := uint64(n) * uint64(8*size) * costOne
 	if float, ok := unit.Float(); ok {
-		best := fitFloat(float, sample[:n*size], exact, level)
+		best, uneven := fitFloat(float, sample[:n*size], exact, level)
+		gain := uint64(planesGain)
 		if level == codec.Dense {
-			if e := fitPlanes(size, sample[:n*size], exact); e.beats(best, denseGain) {
-				best = e
-			}
-		} else if size == 1 && level == codec.Default || best.coder == nil || best.bits > plain/16*15 {
-			if e := fitPlanes(size, sample[:n*size], exact); e.beats(best, planesGain) {
+			gain = denseGain
+		}
+		if uneven || level == codec.Dense || size == 1 && level == codec.Default {
+			if e := fitPlanes(size, sample[:n*size], exact); e.beats(best, gain) {
 				best = e
 			}
 		}

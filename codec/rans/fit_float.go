@@ -79,6 +79,11 @@ func (v *survey) base(l *layout) (best uint64) {
 	return best
 }
 
+// uneven reports whether one exponent or one mantissa is nearly all there is.
+func (v *survey) uneven(l *layout, mode uint64) bool {
+	return v.zeros[l.mant] > uint32(v.units/8*7) || v.exps[mode] > uint32(v.units/8*7)
+}
+
 // mode is the most frequent index in the window.
 func (v *survey) mode(base uint64) (best byte) {
 	for i := byte(1); i < 16; i++ {
@@ -199,7 +204,8 @@ func (c *counts) fit(l layout, n int, exact bool) estimate {
 }
 
 // fitFloat chooses drop, base and frequencies, and under codec.Dense between pairs and joint symbols.
-func fitFloat(f tensor.FloatFields, sample []byte, exact bool, level codec.Level) estimate {
+// uneven says that bytes may be the better symbols.
+func fitFloat(f tensor.FloatFields, sample []byte, exact bool, level codec.Level) (best estimate, uneven bool) {
 	l := layout{size: f.Bits() / 8, exp: uint(f.Exp), mant: uint(f.Mant)}
 	n := len(sample) / l.size
 	var v survey
@@ -207,13 +213,11 @@ func fitFloat(f tensor.FloatFields, sample []byte, exact bool, level codec.Level
 	l.drop = v.drop(&l)
 	l.base = v.base(&l)
 	mode := v.mode(l.base)
-	best := l.count(sample, mode).fit(l, n, exact)
-	if level != codec.Dense {
-		return best
-	}
+	best = l.count(sample, mode).fit(l, n, exact)
+	uneven = best.coder == nil || best.bits > uint64(n)*uint64(l.size)*(15*8*costOne/16) || v.uneven(&l, l.base+uint64(mode))
 	l.top = min(4, l.mant-l.drop)
-	if l.top == 0 {
-		return best
+	if level != codec.Dense || l.top == 0 {
+		return best, uneven
 	}
 	c := l.count(sample, mode)
 	for {
@@ -221,7 +225,7 @@ func fitFloat(f tensor.FloatFields, sample []byte, exact bool, level codec.Level
 			best = e
 		}
 		if l.top == 1 {
-			return best
+			return best, uneven
 		}
 		l.top--
 		c.halve()

@@ -28,6 +28,9 @@ type code struct{}
 func (code) ID() codec.ID { return codec.Zstd }
 func (code) Name() string { return "zstd" }
 
+// FindsRepeats marks the code as a codec.RepeatFinder.
+func (code) FindsRepeats() {}
+
 // Fit compresses at most 128 KiB of the sample to see what zstd makes of it. It returns codec.ErrUnsuitable where that
 // does not shrink.
 func (code) Fit(unit tensor.DType, sample []byte, _ bool, level codec.Level) (codec.Coder, error) {
@@ -122,7 +125,8 @@ func encode(dst, src []byte, level codec.Level, s *codec.Scratch) []byte {
 	if e.enc[slot] == nil {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(speed), zstd.WithEncoderConcurrency(1),
 			zstd.WithWindowSize(maxChunk), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true),
-			zstd.WithZeroFrames(true), zstd.WithLowerEncoderMem(true))
+			zstd.WithZeroFrames(true), zstd.WithLowerEncoderMem(true),
+			zstd.WithAllLitEntropyCompression(true)) // weights rarely repeat, but their exponents are uneven
 		if err != nil {
 			panic("zstd: encoder options: " + err.Error()) // constant options: a test makes every level
 		}
