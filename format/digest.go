@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/wcodec/wcodec/tensor"
 	"github.com/zeebo/xxh3"
@@ -9,24 +10,39 @@ import (
 
 // DigestState computes the digest of a tensor (FORMAT section "Tensor digest"): a hash over the checksums of its
 // decoded chunks, so that it can be made from chunks that were decoded in any order, and does not depend on the codes.
-type DigestState struct{ h xxh3.Hasher }
+// It stays small while the tensor is small, for a writer holds one for each tensor.
+type DigestState struct {
+	b []byte
+	h *xxh3.Hasher // nil until b was full
+}
 
 // NewDigest returns a DigestState that has seen no chunk.
 func NewDigest() *DigestState { return new(DigestState) }
 
 // Add appends the checksum of the decoded bytes of the next chunk.
 func (d *DigestState) Add(decoded uint64) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], decoded)
-	d.h.Write(b[:]) // never fails
+	if len(d.b) == 1024 {
+		if d.h == nil {
+			d.h = xxh3.New()
+		}
+		d.h.Write(d.b) // never fails
+		d.b = d.b[:0]
+	}
+	d.b = binary.LittleEndian.AppendUint64(d.b, decoded)
 }
 
-// Sum returns the digest of a tensor of length bytes and geometry g with the chunks added so far. It may be called once.
+// Sum returns the digest of a tensor of length bytes and geometry g with the chunks added so far.
 func (d *DigestState) Sum(length uint64, g tensor.Geometry) (sum [16]byte) {
+	b := slices.Clone(d.b)
 	for _, v := range []uint64{length, uint64(g.UnitSize), g.Cols, uint64(g.TileRows), uint64(g.ChunkElems), g.SegElems} {
-		d.Add(v)
+		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	s := d.h.Sum128()
+	s := xxh3.Hash128(b)
+	if d.h != nil {
+		h := *d.h
+		h.Write(b)
+		s = h.Sum128()
+	}
 	binary.LittleEndian.PutUint64(sum[:], s.Lo)
 	binary.LittleEndian.PutUint64(sum[8:], s.Hi)
 	return sum

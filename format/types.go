@@ -2,6 +2,7 @@ package format
 
 import (
 	"iter"
+	"strconv"
 
 	"github.com/wcodec/wcodec/tensor"
 )
@@ -32,7 +33,7 @@ func (k Kind) String() string {
 	case KindSafetensors:
 		return "safetensors"
 	}
-	return "unknown"
+	return "kind " + strconv.Itoa(int(k))
 }
 
 // Member is one file inside a .wcodec file.
