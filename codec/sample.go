@@ -1,10 +1,11 @@
 package codec
 
 // The sample of a segment: whole up to sampleWhole units, else samplePieces pieces of samplePiece units, evenly spread.
+// Four times as many units would save 0.02% on weights whose rows differ in scale, and take four times as long to fit.
 const (
-	sampleWhole  = 1 << 20
+	sampleWhole  = 256 << 10
 	samplePieces = 256
-	samplePiece  = 4096
+	samplePiece  = 1024
 )
 
 // SamplePlan returns how a segment of n units is sampled: as pieces runs of size consecutive units. One piece is the

@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	// chunkBits is what a chunk stores beyond its planes and words: states less payload, the count, half of the padding.
-	chunkBits = 8 * (stateBytes - payloadCap + 2 + planeAlign/2)
+	// chunkBits is what a chunk stores beyond its planes and the information of its symbols: states less the payload,
+	// and less the 7.5 bits a lane by which a state grows before its first word; and the count.
+	chunkBits = 8 * (stateBytes - payloadCap - 30 + 2)
 	// A slower mode must save one part in these to be chosen.
 	denseGain  = 200
 	planesGain = 100

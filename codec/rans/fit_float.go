@@ -21,7 +21,7 @@ const surveyUnits = 128 << 10
 
 func (v *survey) look(l *layout, sample []byte) {
 	n := len(sample) / l.size
-	skip := max(1, n/surveyUnits)
+	skip := n/surveyUnits | 1 // odd, so that it falls on every column of a matrix
 	for from := 0; from < n; from += 64 * skip {
 		part := sample[from*l.size : min(from+64, n)*l.size]
 		v.units += len(part) / l.size
@@ -191,12 +191,9 @@ func (c *counts) fit(l layout, n int, exact bool) estimate {
 	}
 	w[top] += rare
 	f := w.normalise()
-	scale := uint64(weightScale)
-	if !exact {
-		// The prior added symbols that the sample does not have.
-		scale = max(1, total*perSym/uint64(n))
-	}
-	sum := w.cost(f)/scale + rare*perSym*exceptionBits*costOne/scale
+	// From weights, among which a prior may be, to the symbols that the sample has.
+	hi, lo := bits.Mul64(w.cost(f)+rare*perSym*exceptionBits*costOne, uint64(n)/perSym)
+	sum, _ := bits.Div64(hi, lo, total)
 	sum += uint64(c.exceptions)*exceptionBits*costOne + uint64(n)*uint64(l.rawBits())*costOne
 	coder := newFloatCoder(l, f, 0)
 	sum, coder.bits = perUnit(sum, n, 1, coder.AppendTable(nil), exact)
