@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/wcodec/wcodec/format"
+	"github.com/wcodec/wcodec/safetensors"
 	"github.com/wcodec/wcodec/store"
 )
 
@@ -120,6 +122,9 @@ func (r *Reader) Test(ctx context.Context, o Options) (Stats, error) {
 		if err != nil {
 			return stats, err
 		}
+		if err := m.checkHeader(head); err != nil {
+			return stats, err
+		}
 		mt.add(len(head), int(m.m.Header.StoredLen))
 	}
 	if err := r.checkGaps(ctx); err != nil {
@@ -129,6 +134,25 @@ func (r *Reader) Test(ctx context.Context, o Options) (Stats, error) {
 	stats.Sched, err = decodeAll(ctx, all, decodeOptions{workers: o.Workers, full: true, meter: mt}, func(*segment) sink { return nullSink{} })
 	stats.Wall = time.Since(begin)
 	return stats, err
+}
+
+// checkHeader holds the tensors of the directory against those of the original header.
+func (m *Member) checkHeader(raw []byte) error {
+	label := fmt.Sprintf("%s: member %q", m.r.file.Name(), m.m.Name)
+	h, err := safetensors.Parse(raw, -1)
+	if err != nil {
+		return fmt.Errorf("%s: %w", label, classify(err))
+	}
+	if len(h.Tensors) != len(m.tensors) {
+		return fmt.Errorf("%s: header has %d tensors, directory %d: %w", label, len(h.Tensors), len(m.tensors), ErrCorrupt)
+	}
+	for i := range h.Tensors {
+		a, b := &h.Tensors[i], m.tensors[i].t
+		if a.Name != b.Name || a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) || a.Begin != b.Begin || a.Size() != b.Length {
+			return fmt.Errorf("%s: tensor %q of the directory is not the header's %q: %w", label, b.Name, a.Name, ErrCorrupt)
+		}
+	}
+	return nil
 }
 
 func (s *Stats) merge(t Stats) {

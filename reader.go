@@ -1,6 +1,7 @@
 package wcodec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -78,7 +79,7 @@ func classify(err error) error {
 	switch {
 	case errors.Is(err, format.ErrUnsupported):
 		return join(ErrUnsupported, err)
-	case errors.Is(err, format.ErrCorrupt), errors.Is(err, safetensors.ErrInvalid):
+	case errors.Is(err, format.ErrCorrupt), errors.Is(err, format.ErrNotWcodec), errors.Is(err, safetensors.ErrInvalid):
 		return join(ErrCorrupt, err)
 	}
 	return err
@@ -180,6 +181,7 @@ func (m *Member) Header() ([]byte, error) {
 	var raw []byte
 	err = store.Guard(func() (err error) {
 		raw, err = h.Decode(v.Bytes())
+		raw = bytes.Clone(raw) // it may be the view's own bytes
 		return err
 	})
 	if err != nil {

@@ -58,6 +58,17 @@ func TestRoundTripByEveryRoute(t *testing.T) {
 		t.Fatal("the stream differs")
 	}
 	packed := write(t, "model.safetensors.wcodec", first)
+	mapped, err := Open(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mapped.Close()
+	if _, err := mapped.Test(t.Context(), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if h := mustHeader(t, mapped); !bytes.Equal(h, want[:len(h)]) {
+		t.Fatal("the header differs")
+	}
 	back := filepath.Join(t.TempDir(), "back.safetensors")
 	if _, err := DecompressFile(t.Context(), back, packed, Options{}); err != nil {
 		t.Fatal(err)
