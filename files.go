@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/wcodec/wcodec/store"
 )
@@ -118,28 +119,34 @@ func (m *Member) DecompressTo(ctx context.Context, dst string, o Options) (Stats
 	return stats, out.Commit()
 }
 
-// ExtractAll writes every member to the directory dir, which is made if need be. Member names are base names, checked
-// when the file was opened.
+// ExtractAll writes every member to the directory dir, which is made if need be, and directories below it for members
+// whose names have them. Names were checked when the file was opened: none leads out of dir.
 func (r *Reader) ExtractAll(ctx context.Context, dir string, o Options) (Stats, error) {
-	var stats Stats
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return stats, err
-	}
-	if !o.Overwrite {
-		// All of them before the first is written.
-		for _, m := range r.members {
-			if _, err := os.Lstat(filepath.Join(dir, m.Name())); !errors.Is(err, fs.ErrNotExist) {
-				return stats, fmt.Errorf("%s: %w", filepath.Join(dir, m.Name()), ErrExists)
-			}
+	begin := time.Now()
+	total := int64(0)
+	for _, m := range r.members {
+		total += m.Size()
+		p := filepath.Join(dir, filepath.FromSlash(m.Name()))
+		if _, err := os.Lstat(p); !o.Overwrite && !errors.Is(err, fs.ErrNotExist) {
+			return Stats{}, fmt.Errorf("%s: %w", p, ErrExists) // before the first is written
 		}
+	}
+	run := newDirRun(total, o)
+	defer run.end()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return run.stats.Stats, err
 	}
 	for _, m := range r.members {
-		s, err := m.DecompressTo(ctx, filepath.Join(dir, m.Name()), o)
-		stats.merge(s)
-		stats.Wall += s.Wall
+		p := filepath.Join(dir, filepath.FromSlash(m.Name()))
+		if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
+			return run.stats.Stats, err
+		}
+		s, err := m.DecompressTo(ctx, p, run.options())
+		run.done(s)
 		if err != nil {
-			return stats, err
+			return run.stats.Stats, err
 		}
 	}
-	return stats, nil
+	run.stats.Wall = time.Since(begin)
+	return run.stats.Stats, nil
 }
