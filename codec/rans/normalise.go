@@ -81,43 +81,74 @@ func (w *weights) normalise() *freqs {
 // moves single ones from symbol to symbol while that gains anything.
 func (w *weights) balance(f *freqs, sum int) {
 	cost := costs()
-	var gain, loss weights // of one more, of one less
-	update := func(s int) {
-		gain[s], loss[s] = 0, 1<<63
-		if v := f[s]; v > 0 && v < probTotal-1 {
-			gain[s] = w[s]*uint64(cost[v]-cost[v+1]) + 1
+	var gain, loss ranking // of one more, greatest first; of one less, smallest first
+	rank := func(s int) (up, down uint64) {
+		v := f[s]
+		if v > 0 && v < probTotal-1 {
+			up = w[s]*uint64(cost[v]-cost[v+1]) + 1
 		}
-		if v := f[s]; v > 1 {
-			loss[s] = w[s] * uint64(cost[v-1]-cost[v])
+		if v > 1 {
+			down = ^(w[s] * uint64(cost[v-1]-cost[v]))
 		}
+		return up, down
 	}
 	for s := range f {
-		update(s)
+		gain.key[s], loss.key[s] = rank(s)
 	}
-	cheapest := func() (best int) {
-		for s, v := range loss {
-			if v < loss[best] {
-				best = s
-			}
-		}
-		return best
+	gain.build()
+	loss.build()
+	move := func(s, by int) {
+		f[s] = uint16(int(f[s]) + by)
+		up, down := rank(s)
+		gain.set(s, up)
+		loss.set(s, down)
 	}
-	up := func(s int) { f[s]++; update(s) }
-	down := func(s int) { f[s]--; update(s) }
 	for ; sum > probTotal; sum-- {
-		down(cheapest())
+		move(loss.first(), -1)
 	}
 	for ; sum < probTotal; sum++ {
-		up(gain.top())
+		move(gain.first(), 1)
 	}
 	for range probTotal {
-		a, b := gain.top(), cheapest()
-		if gain[a] <= loss[b]+1 {
+		a, b := gain.first(), loss.first()
+		if gain.key[a] <= ^loss.key[b]+1 {
 			return
 		}
-		up(a)
-		down(b)
+		move(a, 1)
+		move(b, -1)
 	}
+}
+
+// ranking is a tournament of 256 keys: the greatest is first, and of equals the one that stands first.
+type ranking struct {
+	key  [256]uint64
+	node [256]uint8 // node[1] is the winner; node i is the better of nodes 2i and 2i+1, leaves following from 256 on
+}
+
+func (r *ranking) first() int { return int(r.node[1]) }
+
+func (r *ranking) set(s int, key uint64) {
+	r.key[s] = key
+	for i := (s + 256) / 2; i > 0; i /= 2 {
+		r.play(i)
+	}
+}
+
+func (r *ranking) build() {
+	for i := 255; i > 0; i-- {
+		r.play(i)
+	}
+}
+
+func (r *ranking) play(i int) {
+	a, b := 2*i-256, 2*i-255
+	if i < 128 {
+		a, b = int(r.node[2*i]), int(r.node[2*i+1])
+	}
+	if r.key[b] > r.key[a] {
+		a = b
+	}
+	r.node[i] = uint8(a)
 }
 
 // cost is what coding the symbols takes with the frequencies f, in the units of both.
