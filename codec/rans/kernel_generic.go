@@ -103,11 +103,40 @@ func encodeSymbolsGeneric(dst []byte, syms []byte, states *[32]uint32, enc *[256
 				states[l] = x + uint32(e.start) + q*(probTotal-uint32(e.freq))
 			}
 		}
+		for end > 0 && p >= 2*groupSyms {
+			used, ok := encodeGroup((*[2 * groupSyms]byte)(dst[p-2*groupSyms:]), (*[groupSyms]byte)(syms[end-groupSyms:]), states, enc)
+			if !ok {
+				return p, false
+			}
+			p -= used
+			end -= groupSyms
+		}
 		if end == 0 {
 			return p, true
 		}
 		group = syms[end-groupSyms : end]
 	}
+}
+
+// encodeGroup codes a full group, with room for as many words as it could need at the end of dst, and returns the bytes
+// written. Like decodeGroup it renormalises without a branch.
+func encodeGroup(dst *[2 * groupSyms]byte, syms *[groupSyms]byte, states *[32]uint32, enc *[256]encEntry) (used int, ok bool) {
+	p := uint(2*groupSyms - 2)
+	least := uint16(1)
+	for j := 3; j >= 0; j-- {
+		for l := 31; l >= 0; l-- {
+			e := &enc[syms[4*l+j]]
+			x := states[l]
+			least = min(least, e.freq)
+			binary.LittleEndian.PutUint16(dst[p&(2*groupSyms-2):], uint16(x))
+			full := uint32((uint64(e.freq)<<20 - 1 - uint64(x)) >> 63) // 1 where x >= freq << 20
+			p -= uint(2 * full)
+			x >>= 16 * full
+			q := uint32(uint64(x) * e.rcp >> rcpShift)
+			states[l] = x + uint32(e.start) + q*(probTotal-uint32(e.freq))
+		}
+	}
+	return int(uint(2*groupSyms-2) - p), least != 0
 }
 
 // splitBF16Generic splits n = len(sm) BF16 units, n even, of src (2n bytes): the sign and mantissa of unit i go to
@@ -120,20 +149,34 @@ func splitBF16Generic(syms, sm []byte, src []byte, base uint8, outside []uint64)
 	var seen uint64
 	for w := 0; w*64 < n; w++ {
 		lo, hi := w*64, min(w*64+64, n)
-		var mask uint64
-		for i := lo; i+1 < hi; i += 2 {
+		mask := uint64(0)
+		i := lo
+		for ; i+4 <= hi; i += 4 {
+			// Four units in the 16-bit lanes of v; the window's distance is added so that no lane borrows.
+			v := binary.LittleEndian.Uint64(src[2*i : 2*i+8])
+			idx := (v>>7&(0xff*each16) + (256-uint64(base))*each16) & (0xff * each16)
+			pairs := idx&(15*each16) | idx&(15*each16)>>12
+			syms[i/2], syms[i/2+1] = byte(pairs), byte(pairs>>32)
+			binary.LittleEndian.PutUint32(sm[i:i+4], pack16(v&(0x7f*each16)|v>>8&(0x80*each16)))
+			if idx&(0xf0*each16) != 0 {
+				for k := range 4 {
+					if idx>>(16*k)&0xf0 != 0 {
+						mask |= 1 << ((i + k) % 64)
+					}
+				}
+			}
+		}
+		if i < hi {
 			v := binary.LittleEndian.Uint32(src[2*i : 2*i+4])
 			a, b := v>>7&0xff-uint32(base), v>>23&0xff-uint32(base)
 			sm[i] = byte(v&0x7f | v>>8&0x80)
 			sm[i+1] = byte(v>>16&0x7f | v>>24&0x80)
 			syms[i/2] = byte(a&15 | b<<4)
-			if (a|b)&^15 != 0 {
-				if a > 15 {
-					mask |= 1 << (i % 64)
-				}
-				if b > 15 {
-					mask |= 2 << (i % 64)
-				}
+			if a > 15 {
+				mask |= 1 << (i % 64)
+			}
+			if b > 15 {
+				mask |= 2 << (i % 64)
 			}
 		}
 		outside[w] = mask
@@ -142,27 +185,43 @@ func splitBF16Generic(syms, sm []byte, src []byte, base uint8, outside []uint64)
 	return seen != 0
 }
 
+// each16 multiplied by x has x in each of four lanes of 16 bits.
+const each16 = 0x0001000100010001
+
+// pack16 puts the low bytes of four lanes next to each other.
+func pack16(v uint64) uint32 {
+	v = (v | v>>8) & 0x0000ffff0000ffff
+	return uint32(v | v>>16)
+}
+
+// unpack16 is the way back.
+func unpack16(b uint32) uint64 {
+	v := (uint64(b) | uint64(b)<<16) & 0x0000ffff0000ffff
+	return (v | v<<8) & (0xff * each16)
+}
+
+// unpair puts the four indices of two pair symbols into lanes.
+func unpair(a, b byte) uint64 {
+	v := uint64(a) | uint64(b)<<32
+	return (v | v<<12) & (15 * each16)
+}
+
 // mergeBF16Generic is the way back: it writes n = len(sm) units, n even, to dst (2n bytes) from n/2 pair symbols. base
 // is at most 240.
 func mergeBF16Generic(dst, syms, sm []byte, base uint8) {
 	n := len(sm)
 	dst, syms = dst[:2*n], syms[:n/2]
-	both := uint32(base)<<7 | uint32(base)<<23
-	for len(dst) >= 16 && len(sm) >= 8 && len(syms) >= 4 {
-		s, t := binary.LittleEndian.Uint32(syms), binary.LittleEndian.Uint64(sm)
-		binary.LittleEndian.PutUint64(dst, uint64(mergePair(s, uint32(t))+both)|uint64(mergePair(s>>8, uint32(t>>16))+both)<<32)
-		binary.LittleEndian.PutUint64(dst[8:], uint64(mergePair(s>>16, uint32(t>>32))+both)|uint64(mergePair(s>>24, uint32(t>>48))+both)<<32)
-		dst, syms, sm = dst[16:], syms[4:], sm[8:]
+	i := 0
+	for ; i+4 <= n; i += 4 {
+		e := unpair(syms[i/2], syms[i/2+1]) + uint64(base)*each16
+		v := unpack16(binary.LittleEndian.Uint32(sm[i : i+4]))
+		binary.LittleEndian.PutUint64(dst[2*i:2*i+8], e<<7|v&(0x7f*each16)|v&(0x80*each16)<<8)
 	}
-	for i := 0; i+1 < len(sm); i += 2 {
-		t := uint32(sm[i]) | uint32(sm[i+1])<<8
-		binary.LittleEndian.PutUint32(dst[2*i:], mergePair(uint32(syms[i/2]), t)+both)
+	if i < n {
+		e := unpair(syms[i/2], 0) + uint64(base)*each16
+		v := unpack16(uint32(sm[i]) | uint32(sm[i+1])<<8)
+		binary.LittleEndian.PutUint32(dst[2*i:], uint32(e<<7|v&(0x7f*each16)|v&(0x80*each16)<<8))
 	}
-}
-
-// mergePair puts the two indices in the low byte of s and the two sign-mantissa bytes of t in place.
-func mergePair(s, t uint32) uint32 {
-	return s&15<<7 | s&0xf0<<19 | t&0x7f | t&0x80<<8 | t&0x7f00<<8 | t&0x8000<<16
 }
 
 // absentSymbolsGeneric sets bit i mod 64 of absent[i/64] where symbol i of syms is not present, and clears it

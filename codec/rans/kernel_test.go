@@ -216,7 +216,7 @@ func benchFreqs() (*[4096]uint32, *[256]encEntry, []byte) {
 	freqs[255] = uint16(left)
 	dec, enc := testTables(freqs)
 	r := rand.New(rand.NewPCG(7, 8))
-	syms := make([]byte, 16384)
+	syms := make([]byte, 1<<20) // so many that branches are not learned by heart
 	for i := range syms {
 		syms[i] = byte(dec[r.IntN(4096)])
 	}
