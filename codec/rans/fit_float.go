@@ -108,7 +108,7 @@ func (l *layout) count(sample []byte, mode byte) *counts {
 	w := fitWork.Get().(*work)
 	defer fitWork.Put(w)
 	l.setWidths()
-	f := &floatCoder{layout: *l}
+	f := &floatCoder{layout: *l, path: pathOf(l)}
 	perSym := 2
 	if l.top > 0 {
 		perSym = 1

@@ -13,6 +13,7 @@ import (
 //	first plane without its payload | other planes | 32 states | words | positions | units | u16 number of exceptions
 type floatCoder struct {
 	layout
+	path path
 	m    *model
 	bits float64
 }
@@ -20,7 +21,7 @@ type floatCoder struct {
 // newFloatCoder completes a layout.
 func newFloatCoder(l layout, f *freqs, bits float64) *floatCoder {
 	l.setWidths()
-	return &floatCoder{layout: l, m: newModel(f), bits: bits}
+	return &floatCoder{layout: l, path: pathOf(&l), m: newModel(f), bits: bits}
 }
 
 func (c *floatCoder) BitsPerUnit() float64 { return c.bits }
@@ -94,6 +95,10 @@ func (c *floatCoder) split(w *work, first, src []byte) (rest []byte) {
 		planes[k] = rest[at : at+size]
 		at += padded(size)
 		clear(rest[at-padded(size)+size : at])
+	}
+	if c.path.split != nil && from == 0 {
+		c.path.split(&c.layout, w.syms[:], &planes, src, w.outside[:n/64])
+		from = n &^ 63
 	}
 	var b block
 	for ; from < n; from += 64 {
@@ -273,8 +278,13 @@ func (c *floatCoder) merge(w *work, dst, syms []byte, planes *[8][]byte, payload
 	copy(first[copy(first, planes[0]):], payload)
 	parts := *planes
 	parts[0] = first
+	from := 0
+	if c.path.merge != nil {
+		c.path.merge(&c.layout, dst, syms, &parts)
+		from = n &^ 63
+	}
 	var b block
-	for from := 0; from < n; from += 64 {
+	for ; from < n; from += 64 {
 		clear(b.raw[:])
 		shift := c.rawBits()
 		for k, width := range c.widths {
