@@ -14,6 +14,10 @@ type osFile struct {
 
 // Open opens the regular file at path.
 func Open(path string) (File, error) {
+	// Opening a named pipe waits for a writer, so look first.
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", path, ErrNotRegular)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

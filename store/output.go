@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 )
 
@@ -33,6 +34,11 @@ type Output struct {
 func Create(path string, overwrite bool) (*Output, error) {
 	o := &Output{path: path, target: path, overwrite: overwrite}
 	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !overwrite {
+		if _, lerr := os.Lstat(path); lerr == nil { // a link that leads nowhere
+			return nil, fmt.Errorf("%s: %w", path, ErrExists)
+		}
+	}
 	switch {
 	case err == nil && st.IsDir():
 		return nil, fmt.Errorf("%s: is a directory: %w", path, ErrNotRegular)
@@ -104,6 +110,9 @@ func (o *Output) fail(err error) error {
 	case errors.As(err, &le):
 		err = le.Err
 	}
+	if errors.Is(err, syscall.EFAULT) { // the bytes to write were mapped, and gone
+		err = ErrFault
+	}
 	return fmt.Errorf("%s: %w", o.path, err)
 }
 
@@ -142,7 +151,7 @@ func (o *Output) File() (File, error) {
 }
 
 // Commit makes the output durable and gives it its name. On error the temporary file is gone and what was at the path
-// is untouched.
+// is untouched, unless only the directory could not be flushed, after the output had its name.
 func (o *Output) Commit() error {
 	if o.done {
 		return nil

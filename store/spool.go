@@ -9,17 +9,19 @@ import (
 // spooled is a temporary file that is gone when it is closed.
 type spooled struct {
 	*osFile
+	name string
 	path string // not yet removed, where an open file cannot be
 }
 
 // Spool copies r to its end into a temporary file in dir (the system's place for them where dir is empty) and returns
-// it. Nothing of it is left after Close, nor after the death of the process on systems that can remove open files.
-func Spool(r io.Reader, dir string) (File, error) {
+// it under the given name. Nothing of it is left after Close, nor after the death of the process on systems that can
+// remove open files.
+func Spool(name string, r io.Reader, dir string) (File, error) {
 	f, err := os.CreateTemp(dir, "."+tempMark[1:]+"*")
 	if err != nil {
 		return nil, err
 	}
-	s := &spooled{}
+	s := &spooled{name: name}
 	if runtime.GOOS == "windows" || os.Remove(f.Name()) != nil {
 		s.path = f.Name()
 	}
@@ -36,7 +38,7 @@ func Spool(r io.Reader, dir string) (File, error) {
 	return s, nil
 }
 
-func (s *spooled) Name() string { return "stdin" }
+func (s *spooled) Name() string { return s.name }
 
 func (s *spooled) remove() error {
 	if s.path == "" {

@@ -39,7 +39,7 @@ func files(t testing.TB, n int) (map[string]File, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spool, err := Spool(bytes.NewReader(b), t.TempDir())
+	spool, err := Spool("s", bytes.NewReader(b), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,10 +157,10 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestSpoolPassesErrorsAndLeavesNothing(t *testing.T) {
 	dir, want := t.TempDir(), errors.New("lost")
-	if _, err := Spool(io.MultiReader(bytes.NewReader(make([]byte, 100)), failing{want}), dir); !errors.Is(err, want) {
+	if _, err := Spool("s", io.MultiReader(bytes.NewReader(make([]byte, 100)), failing{want}), dir); !errors.Is(err, want) {
 		t.Fatal(err)
 	}
-	f, err := Spool(bytes.NewReader(make([]byte, 100)), dir)
+	f, err := Spool("s", bytes.NewReader(make([]byte, 100)), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
