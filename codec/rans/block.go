@@ -15,7 +15,8 @@ const (
 
 // work is what a goroutine keeps between chunks.
 type work struct {
-	syms            [maxUnits + codec.Slack]byte
+	syms            [2][maxUnits + codec.Slack]byte // of two chunks, decoded together
+	chunks          [2]floatChunk
 	words           [2 * maxUnits]byte
 	outside, absent [maxUnits / 64]uint64
 	planes          []byte // planes on their way into or out of a chunk
@@ -57,31 +58,43 @@ func appendStates(dst []byte, states *[32]uint32) []byte {
 	return dst
 }
 
-// decodeBlock decodes a symbol block into dst and returns the payload, of which the first size bytes count. stored is
-// the 128 bytes of states and the words.
-func (m *model) decodeBlock(dst, stored []byte, size int) (payload [payloadCap]byte, err error) {
-	var states [lanes]uint32
-	for l := range states {
-		states[l] = binary.LittleEndian.Uint32(stored[4*l:])
+// stream is a symbol block on its way through a decoder, or symbols on theirs through an encoder. Kernels know where
+// its fields are.
+type stream struct {
+	dst, src []byte // decoder: symbols, words; encoder: words, symbols
+	at       int    // bytes of words before the next
+	limit    int    // a kernel stops where at has gone beyond it
+	absent   int    // an encoding kernel makes it nonzero where a symbol has no frequency
+	states   [lanes]uint32
+	ok       bool // the words sufficed
+}
+
+// open makes s ready to decode a symbol block into dst. stored is the 128 bytes of states and the words.
+func (s *stream) open(dst, stored []byte) {
+	s.dst, s.src, s.at = dst, stored[stateBytes:], 0
+	for l := range s.states {
+		s.states[l] = binary.LittleEndian.Uint32(stored[4*l:])
 	}
-	words := stored[stateBytes:]
-	used, ok := decodeSymbols(dst, words, &states, m.decTable(), len(dst))
-	if !ok {
-		return payload, corrupt("%d bytes of words are too few", len(words))
+}
+
+// payload checks a decoded block and returns its payload, of which the first size bytes count.
+func (s *stream) payload(size int) (p [payloadCap]byte, err error) {
+	if !s.ok {
+		return p, corrupt("%d bytes of words are too few", len(s.src))
 	}
-	if used != len(words) {
-		return payload, corrupt("%d bytes of words left over", len(words)-used)
+	if s.at != len(s.src) {
+		return p, corrupt("%d bytes of words left over", len(s.src)-s.at)
 	}
-	for l, x := range states {
+	for l, x := range s.states {
 		if x>>16 != 1 {
-			return payload, corrupt("lane %d ends in state %#x", l, x)
+			return p, corrupt("lane %d ends in state %#x", l, x)
 		}
-		binary.LittleEndian.PutUint16(payload[2*l:], uint16(x))
+		binary.LittleEndian.PutUint16(p[2*l:], uint16(x))
 	}
-	if !allZero(payload[size:]) {
-		return payload, corrupt("payload longer than %d bytes", size)
+	if !allZero(p[size:]) {
+		return p, corrupt("payload longer than %d bytes", size)
 	}
-	return payload, nil
+	return p, nil
 }
 
 func allZero(b []byte) bool {

@@ -119,7 +119,7 @@ func (l *layout) count(sample []byte, mode byte) *counts {
 		sample = sample[len(part):]
 		n := len(part) / l.size
 		f.split(w, w.words[:l.planeBytes(n, 0)], part)
-		syms := w.syms[:n/perSym] // a lone last unit is not counted
+		syms := w.syms[0][:n/perSym] // a lone last unit is not counted
 		for k, set := range w.outside[:(n+63)/64] {
 			c.exceptions += bits.OnesCount64(set)
 			for ; set != 0; set &= set - 1 {

@@ -46,7 +46,7 @@ func (c *floatCoder) EncodeChunk(dst, src []byte, s *codec.Scratch) ([]byte, err
 	}
 	w := workOf(s)
 	at, m := len(dst), c.symbols(n)
-	syms := w.syms[:m]
+	syms := w.syms[0][:m]
 
 	// The first plane is written in place, whole, and then gives its end away.
 	first := c.planeBytes(n, 0)
@@ -77,7 +77,7 @@ func (c *floatCoder) split(w *work, first, src []byte) (rest []byte) {
 	from := 0
 	if c.isBF16() {
 		from = n &^ 1
-		splitBF16(w.syms[:from/2], first[:from], src[:2*from], uint8(c.base), w.outside[:])
+		splitBF16(w.syms[0][:from/2], first[:from], src[:2*from], uint8(c.base), w.outside[:])
 		if n == from {
 			return nil
 		}
@@ -97,7 +97,7 @@ func (c *floatCoder) split(w *work, first, src []byte) (rest []byte) {
 		clear(rest[at-padded(size)+size : at])
 	}
 	if c.path.split != nil && from == 0 {
-		c.path.split(&c.layout, w.syms[:], &planes, src, w.outside[:n/64])
+		c.path.split(&c.layout, w.syms[0][:], &planes, src, w.outside[:n/64])
 		from = n &^ 63
 	}
 	var b block
@@ -105,10 +105,10 @@ func (c *floatCoder) split(w *work, first, src []byte) (rest []byte) {
 		units := src[from*c.size : min(from+64, n)*c.size]
 		w.outside[from/64] = c.layout.split(&b, units)
 		if c.top > 0 {
-			copy(w.syms[from:], b.sym[:])
+			copy(w.syms[0][from:], b.sym[:])
 		} else {
 			for i := range 32 {
-				w.syms[from/2+i] = b.sym[2*i]&15 | b.sym[2*i+1]<<4
+				w.syms[0][from/2+i] = b.sym[2*i]&15 | b.sym[2*i+1]<<4
 			}
 		}
 		shift := c.rawBits()
@@ -193,64 +193,100 @@ func appendExceptions(dst, src []byte, outside []uint64, count, size int) []byte
 	return binary.LittleEndian.AppendUint16(dst, uint16(count))
 }
 
+// floatChunk is a chunk between the steps of its decoding.
+type floatChunk struct {
+	planes  [8][]byte
+	carried int // bytes of the first plane that are payload
+	count   int // exceptions
+	tail    int // where they begin in the stored bytes
+	syms    stream
+}
+
+// DecodeChunks takes two chunks at a time, because kernels decode two blocks of symbols in little more than the time of
+// one.
 func (c *floatCoder) DecodeChunks(jobs []codec.Job, s *codec.Scratch) {
 	w := workOf(s)
+	for ; len(jobs) > 1; jobs = jobs[2:] {
+		a, b := &jobs[0], &jobs[1]
+		a.Err, b.Err = c.open(w, 0, a), c.open(w, 1, b)
+		if a.Err == nil && b.Err == nil {
+			decodeStreams(&w.chunks[0].syms, &w.chunks[1].syms, c.m.decTable())
+			a.Err, b.Err = c.close(w, 0, a), c.close(w, 1, b)
+			continue
+		}
+		for i, j := range [...]*codec.Job{a, b} {
+			if j.Err == nil {
+				decodeStream(&w.chunks[i].syms, c.m.decTable())
+				j.Err = c.close(w, i, j)
+			}
+		}
+	}
 	for i := range jobs {
-		jobs[i].Err = c.decodeChunk(jobs[i].Dst, jobs[i].Src, w)
+		j := &jobs[i]
+		if j.Err = c.open(w, 0, j); j.Err == nil {
+			decodeStream(&w.chunks[0].syms, c.m.decTable())
+			j.Err = c.close(w, 0, j)
+		}
 	}
 }
 
-func (c *floatCoder) decodeChunk(dst, src []byte, w *work) error {
-	n := len(dst) / c.size
-	if n == 0 || n > maxUnits || len(dst)%c.size != 0 {
-		return corrupt("chunk of %d bytes", len(dst))
+// open finds the parts of a chunk.
+func (c *floatCoder) open(w *work, slot int, j *codec.Job) error {
+	src, h := j.Src, &w.chunks[slot]
+	n := len(j.Dst) / c.size
+	if n == 0 || n > maxUnits || len(j.Dst)%c.size != 0 {
+		return corrupt("chunk of %d bytes", len(j.Dst))
 	}
 	if len(src) < 2 {
 		return corrupt("chunk of %d bytes stored", len(src))
 	}
-	count := int(binary.LittleEndian.Uint16(src[len(src)-2:]))
-	if count > n {
-		return corrupt("%d exceptions in a chunk of %d units", count, n)
+	h.count = int(binary.LittleEndian.Uint16(src[len(src)-2:]))
+	if h.count > n {
+		return corrupt("%d exceptions in a chunk of %d units", h.count, n)
 	}
-	var planes [8][]byte
-	firstLen := c.planeBytes(n, 0)
-	carried := min(payloadCap, firstLen)
+	h.carried = min(payloadCap, c.planeBytes(n, 0))
 	at := 0
 	for k := range c.widths {
 		size := c.planeBytes(n, k)
 		if k == 0 {
-			size -= carried
+			size -= h.carried
 		}
 		if len(src)-at < padded(size) {
 			return corrupt("chunk of %d bytes ends inside its planes", len(src))
 		}
-		planes[k] = src[at : at+size]
+		h.planes[k] = src[at : at+size]
 		if !allZero(src[at+size : at+padded(size)]) {
 			return corrupt("padding of plane %d is not zero", k)
 		}
-		if k > 0 && !cleanEnd(planes[k], n, c.widths[k]) {
+		if k > 0 && !cleanEnd(h.planes[k], n, c.widths[k]) {
 			return corrupt("unused bits of plane %d are not zero", k)
 		}
 		at += padded(size)
 	}
-	tail := len(src) - 2 - count*(2+c.size)
-	if tail-at < stateBytes || (tail-at)%2 != 0 {
-		return corrupt("%d bytes are left for states and words", tail-at)
+	h.tail = len(src) - 2 - h.count*(2+c.size)
+	if h.tail-at < stateBytes || (h.tail-at)%2 != 0 {
+		return corrupt("%d bytes are left for states and words", h.tail-at)
 	}
-	syms := w.syms[:c.symbols(n)]
-	payload, err := c.m.decodeBlock(syms, src[at:tail], carried)
+	h.syms.open(w.syms[slot][:c.symbols(n)], src[at:h.tail])
+	return nil
+}
+
+// close puts the units together once the symbols are decoded.
+func (c *floatCoder) close(w *work, slot int, j *codec.Job) error {
+	h := &w.chunks[slot]
+	payload, err := h.syms.payload(h.carried)
 	if err != nil {
 		return err
 	}
-	if !cleanEnd(payload[:carried], n, c.widths[0]) {
+	if !cleanEnd(payload[:h.carried], len(j.Dst)/c.size, c.widths[0]) {
 		return corrupt("unused bits of plane 0 are not zero")
 	}
 	if c.isBF16() {
-		mergeChunkBF16(dst, syms, planes[0], payload[:carried], uint8(c.base))
+		mergeChunkBF16(j.Dst, h.syms.dst, h.planes[0], payload[:h.carried], uint8(c.base))
 	} else {
-		c.merge(w, dst, syms, &planes, payload[:carried])
+		c.merge(w, j.Dst, h.syms.dst, &h.planes, payload[:h.carried])
 	}
-	return applyExceptions(dst, src[tail:len(src)-2], count, c.size)
+	return applyExceptions(j.Dst, j.Src[h.tail:len(j.Src)-2], h.count, c.size)
 }
 
 // cleanEnd reports whether the bits behind the last of n units in a plane are zero.

@@ -82,7 +82,7 @@ type model struct {
 	all     bool     // every symbol has one
 	top     byte     // the most frequent symbol, the smallest of equals
 
-	encTable func() *[256]encEntry
+	encTable func() *encTable
 	decTable func() *[4096]uint32
 }
 
@@ -106,12 +106,12 @@ func newModel(f *freqs) *model {
 // has reports whether symbol s has a frequency.
 func (m *model) has(s byte) bool { return m.freqs[s] != 0 }
 
-func (f *freqs) encTable() *[256]encEntry {
-	t := new([256]encEntry)
+func (f *freqs) encTable() *encTable {
+	t := new(encTable)
 	start := uint16(0)
 	for s, v := range f {
 		if v != 0 {
-			t[s] = encEntry{rcp: (1<<rcpShift + uint64(v) - 1) / uint64(v), freq: v, start: start}
+			t.set(byte(s), v, start)
 			start += v
 		}
 	}

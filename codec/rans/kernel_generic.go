@@ -26,6 +26,20 @@ type encEntry struct {
 	start uint16 // sum of the frequencies of smaller symbols
 }
 
+// encTable is what the encoder knows of all symbols. The bytes of freq | start << 12 stand in planes as well, lowest
+// first, for kernels that look 64 symbols up at once.
+type encTable struct {
+	entries [256]encEntry
+	planes  [3][256]byte
+}
+
+func (t *encTable) set(s byte, freq, start uint16) {
+	t.entries[s] = encEntry{rcp: (1<<rcpShift + uint64(freq) - 1) / uint64(freq), freq: freq, start: start}
+	for k := range t.planes {
+		t.planes[k][s] = byte((uint32(freq) | uint32(start)<<12) >> (8 * k))
+	}
+}
+
 // decodeSymbolsGeneric decodes m symbols into dst[:m] with the 32 states and the words in src (two bytes a word; an
 // odd last byte is never used). The states become the final ones. used is the number of bytes of words taken; ok is
 // false where the words did not suffice, and then the rest of dst[:m] and the states are arbitrary. A table entry's
@@ -82,14 +96,14 @@ func decodeGroup(dst *[groupSyms]byte, src *[2 * groupSyms]byte, states *[32]uin
 // encodeSymbolsGeneric codes syms with the 32 initial states, which become the final ones, and writes the words
 // backwards, the last one ending at len(dst). start is the offset of the first. ok is false where a symbol has no
 // frequency or dst is too short for the words; the content of dst and the states are then arbitrary.
-func encodeSymbolsGeneric(dst []byte, syms []byte, states *[32]uint32, enc *[256]encEntry) (start int, ok bool) {
+func encodeSymbolsGeneric(dst []byte, syms []byte, states *[32]uint32, enc *encTable) (start int, ok bool) {
 	p := len(dst)
 	rest := len(syms) % groupSyms
 	group := syms[len(syms)-rest:]
 	for end := len(syms) - rest; ; end -= groupSyms {
 		for j := 3; j >= 0; j-- {
 			for l := (len(group)+3-j)/4 - 1; l >= 0; l-- {
-				e := &enc[group[4*l+j]]
+				e := &enc.entries[group[4*l+j]]
 				x := states[l]
 				if uint64(x) >= uint64(e.freq)<<20 {
 					if p < 2 || e.freq == 0 {
@@ -104,7 +118,7 @@ func encodeSymbolsGeneric(dst []byte, syms []byte, states *[32]uint32, enc *[256
 			}
 		}
 		for end > 0 && p >= 2*groupSyms {
-			used, ok := encodeGroup((*[2 * groupSyms]byte)(dst[p-2*groupSyms:]), (*[groupSyms]byte)(syms[end-groupSyms:]), states, enc)
+			used, ok := encodeGroup((*[2 * groupSyms]byte)(dst[p-2*groupSyms:]), (*[groupSyms]byte)(syms[end-groupSyms:]), states, &enc.entries)
 			if !ok {
 				return p, false
 			}

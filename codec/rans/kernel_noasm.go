@@ -2,11 +2,16 @@
 
 package rans
 
-func decodeSymbols(dst []byte, src []byte, states *[32]uint32, table *[4096]uint32, m int) (used int, ok bool) {
-	return decodeSymbolsGeneric(dst, src, states, table, m)
+func decodeStream(s *stream, table *[4096]uint32) {
+	s.at, s.ok = decodeSymbolsGeneric(s.dst, s.src, &s.states, table, len(s.dst))
 }
 
-func encodeSymbols(dst []byte, syms []byte, states *[32]uint32, enc *[256]encEntry) (start int, ok bool) {
+func decodeStreams(a, b *stream, table *[4096]uint32) {
+	decodeStream(a, table)
+	decodeStream(b, table)
+}
+
+func encodeSymbols(dst []byte, syms []byte, states *[32]uint32, enc *encTable) (start int, ok bool) {
 	return encodeSymbolsGeneric(dst, syms, states, enc)
 }
 

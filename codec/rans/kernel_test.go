@@ -8,15 +8,15 @@ import (
 )
 
 // testTables makes both tables of a frequency list that sums to 4096.
-func testTables(freqs map[byte]uint16) (dec *[4096]uint32, enc *[256]encEntry) {
-	dec, enc = new([4096]uint32), new([256]encEntry)
+func testTables(freqs map[byte]uint16) (dec *[4096]uint32, enc *encTable) {
+	dec, enc = new([4096]uint32), new(encTable)
 	start := 0
 	for s := 0; s < 256; s++ {
 		f := int(freqs[byte(s)])
 		if f == 0 {
 			continue
 		}
-		enc[s] = encEntry{rcp: (1<<44 + uint64(f) - 1) / uint64(f), freq: uint16(f), start: uint16(start)}
+		enc.set(byte(s), uint16(f), uint16(start))
 		for i := 0; i < f; i++ {
 			dec[start+i] = uint32(s) | uint32(i)<<8 | uint32(f)<<20
 		}
@@ -25,8 +25,16 @@ func testTables(freqs map[byte]uint16) (dec *[4096]uint32, enc *[256]encEntry) {
 	return dec, enc
 }
 
+// decodeSymbols decodes m symbols from the words in src.
+func decodeSymbols(dst, src []byte, states *[32]uint32, table *[4096]uint32, m int) (used int, ok bool) {
+	s := stream{dst: dst[:m], src: src, states: *states}
+	decodeStream(&s, table)
+	*states = s.states
+	return s.at, s.ok
+}
+
 // refEncode codes symbols as FORMAT says it, one division a symbol.
-func refEncode(syms []byte, states *[32]uint32, enc *[256]encEntry) []byte {
+func refEncode(syms []byte, states *[32]uint32, enc *encTable) []byte {
 	var words []uint16
 	for i := (len(syms) + 127) / 128 * 128; i >= 0; i -= 128 {
 		for j := 3; j >= 0; j-- {
@@ -35,7 +43,7 @@ func refEncode(syms []byte, states *[32]uint32, enc *[256]encEntry) []byte {
 				if k >= len(syms) {
 					continue
 				}
-				f, c := uint64(enc[syms[k]].freq), uint64(enc[syms[k]].start)
+				f, c := uint64(enc.entries[syms[k]].freq), uint64(enc.entries[syms[k]].start)
 				x := uint64(states[l])
 				if x >= f<<20 {
 					words = append(words, uint16(x))
@@ -205,7 +213,7 @@ func TestAbsentSymbols(t *testing.T) {
 	}
 }
 
-func benchFreqs() (*[4096]uint32, *[256]encEntry, []byte) {
+func benchFreqs() (*[4096]uint32, *encTable, []byte) {
 	freqs := map[byte]uint16{}
 	left := 4096
 	for s := 0; s < 60; s++ {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of rans.stream; a test of the package compares them with the compiler's.
+const (
+	offDst    = 0  // of the slice's pointer
+	offSrc    = 24 // of the slice's pointer
+	offAt     = 48
+	offLimit  = 56
+	offAbsent = 64
+	offStates = 72
+)
+
+// maxWords is the most bytes of words that a group of 128 symbols can take.
+const maxWords = 256
+
+var constants = map[string]Mem{}
+
+// constant returns a read-only datum of size elements that fill makes, the same one for the same name.
+func constant(name string, elems int, fill func(i int)) Mem {
+	m, ok := constants[name]
+	if !ok {
+		m = GLOBL(name, RODATA|NOPTR)
+		for i := range elems {
+			fill(i)
+		}
+		constants[name] = m
+	}
+	return m
+}
+
+func dwords(name string, v uint32) Mem {
+	return constant(name, 16, func(i int) { DATA(4*i, U32(v)) })
+}
+
+func wordTable(name string, elems int, f func(i int) int) Mem {
+	return constant(name, elems, func(i int) { DATA(2*i, U16(f(i))) })
+}
+
+func byteTable(name string, elems int, f func(i int) int) Mem {
+	return constant(name, elems, func(i int) { DATA(i, U8(f(i))) })
+}
+
+// emit adds an instruction that avo does not know, or whose inputs it misjudges. The last operand is the destination.
+func emit(isa, opcode string, inputs []Op, ops ...Op) {
+	Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: inputs, Outputs: ops[len(ops)-1:], ISA: []string{isa}})
+}
+
+// argument loads an integer or pointer argument.
+func argument(name string) GPVirtual { return Load(Param(name), GP64()).(GPVirtual) }
+
+// base makes the operand at disp bytes from a pointer.
+func base(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
