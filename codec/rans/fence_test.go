@@ -1,0 +1,28 @@
+//go:build linux && amd64 && !noasm
+
+package rans
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// fence returns n bytes that end where memory ends that may be touched. Where n is a whole number of pages they begin
+// where it begins.
+func fence(t testing.TB, n int) []byte {
+	page := os.Getpagesize()
+	whole := (n + page - 1) / page * page
+	m, err := unix.Mmap(-1, 0, whole+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(m) })
+	for _, edge := range [][]byte{m[:page], m[page+whole:]} {
+		if err := unix.Mprotect(edge, unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m[page+whole-n : page+whole : page+whole]
+}
