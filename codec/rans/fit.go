@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// chunkBits is what a chunk stores beyond its planes and the information of its symbols: states less the payload,
-	// and less the 7.5 bits a lane by which a state grows before its first word; and the count.
-	chunkBits = 8 * (stateBytes - payloadCap - 30 + 2)
+	// blockBits is what a symbol block stores beyond the information of its symbols: states and a count, less the 7.5
+	// bits a lane by which a state grows before its first word. The payload is not counted.
+	blockBits = 8 * (stateBytes - 30 + 2)
 	// A slower mode must save one part in these to be chosen.
 	denseGain  = 200
 	planesGain = 100
@@ -58,11 +58,11 @@ func (e estimate) answer(plain uint64) (codec.Coder, error) {
 	return e.coder, nil
 }
 
-// perUnit turns bits of a sample into bits a unit, adding what every chunk and, where the sample is all there is, the
-// table costs.
-func perUnit(bits uint64, n, blocks int, table []byte, exact bool) (total uint64, each float64) {
-	chunks := (n + maxUnits - 1) / maxUnits
-	bits += uint64(chunks*blocks) * chunkBits * costOne
+// chunksOf is the number of chunks that n units fill.
+func chunksOf(n int) int { return (n + maxUnits - 1) / maxUnits }
+
+// perUnit adds to the bits of a sample what the table costs, where the sample is all there is, and makes bits a unit.
+func perUnit(bits uint64, n int, table []byte, exact bool) (total uint64, each float64) {
 	if exact {
 		bits += uint64(8*len(table)) * costOne
 	}

@@ -6,7 +6,6 @@ func fitPlanes(size int, sample []byte, exact bool) estimate {
 	n := len(sample) / size
 	planes := make([]bytePlane, size)
 	var total uint64
-	blocks := 0
 	buf := make([]byte, min(n, maxUnits))
 	for k := range planes {
 		var h [256]uint32
@@ -21,13 +20,10 @@ func fitPlanes(size int, sample []byte, exact bool) estimate {
 		}
 		var cost uint64
 		planes[k], cost = fitPlane(&h, n, exact)
-		if planes[k].method == methodCoded {
-			blocks++
-		}
 		total += cost
 	}
 	coder := newByteCoder(planes, 0)
-	total, coder.bits = perUnit(total, n, blocks, coder.AppendTable(nil), exact)
+	total, coder.bits = perUnit(total, n, coder.AppendTable(nil), exact)
 	return estimate{coder, total}
 }
 
@@ -45,12 +41,15 @@ func fitPlane(h *[256]uint32, n int, exact bool) (bytePlane, uint64) {
 	}
 	f := w.normalise()
 	raw := 8 * uint64(n) * costOne
+	// The last symbols of a chunk are payload instead, which the states carry for nothing.
+	chunks := uint64(chunksOf(n))
 	cost := w.cost(f) / weightScale
-	overhead := uint64((n+maxUnits-1)/maxUnits) * chunkBits * costOne
+	cost = cost - min(cost, cost/uint64(n)*payloadCap*chunks) + chunks*blockBits*costOne
+	table := uint64(0)
 	if exact {
-		overhead += uint64(8*len(f.append(nil))) * costOne
+		table = uint64(8*len(f.append(nil))) * costOne
 	}
-	if (cost + overhead) > raw-raw/100 {
+	if cost+table > raw-raw/100 {
 		return bytePlane{method: methodRaw}, raw
 	}
 	return bytePlane{method: methodCoded, m: newModel(f)}, cost

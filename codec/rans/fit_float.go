@@ -139,29 +139,27 @@ func (l *layout) count(sample []byte, mode byte) *counts {
 	return c
 }
 
-// The prior of a sample that is not all there is: as many symbols as these, spread as if the two halves of a symbol
-// were independent.
-const (
-	priorSymbols = 1024
-	weightScale  = 256
-)
+// weightScale is the weight of a symbol that came up once.
+const weightScale = 256
 
-// weigh turns counts into weights, weightScale to a symbol.
+// weigh turns counts into weights. Where the sample is not all there is, the expectation m of a symbol whose two halves
+// were independent is mixed in: (2c + 1) m / (2m + 1) for c counted, which is near c for what is frequent and near m for
+// what is too rare to be counted.
 func (c *counts) weigh(exact bool) (w weights) {
+	var low, high [16]uint64
+	total := uint64(0)
 	for s, v := range c.symbols {
 		w[s] = uint64(v) * weightScale
+		low[s&15] += uint64(v)
+		high[s>>4] += uint64(v)
+		total += uint64(v)
 	}
-	total := w.sum() / weightScale
 	if exact || total == 0 {
 		return w
 	}
-	var low, high [16]uint64
 	for s, v := range c.symbols {
-		low[s&15] += uint64(v)
-		high[s>>4] += uint64(v)
-	}
-	for s := range w {
-		w[s] += low[s&15] * high[s>>4] / total * (priorSymbols * weightScale) / total
+		m := low[s&15] * high[s>>4] * weightScale / total
+		w[s] = (2*uint64(v) + 1) * m * weightScale / (2*m + weightScale)
 	}
 	return w
 }
@@ -195,8 +193,9 @@ func (c *counts) fit(l layout, n int, exact bool) estimate {
 	hi, lo := bits.Mul64(w.cost(f)+rare*perSym*exceptionBits*costOne, uint64(n)/perSym)
 	sum, _ := bits.Div64(hi, lo, total)
 	sum += uint64(c.exceptions)*exceptionBits*costOne + uint64(n)*uint64(l.rawBits())*costOne
+	sum += uint64(chunksOf(n)) * (blockBits - 8*payloadCap) * costOne
 	coder := newFloatCoder(l, f, 0)
-	sum, coder.bits = perUnit(sum, n, 1, coder.AppendTable(nil), exact)
+	sum, coder.bits = perUnit(sum, n, coder.AppendTable(nil), exact)
 	return estimate{coder, sum}
 }
 

@@ -111,7 +111,7 @@ func (w *weights) balance(f *freqs, sum int) {
 	}
 	for range probTotal {
 		a, b := gain.first(), loss.first()
-		if gain.key[a] <= ^loss.key[b]+1 {
+		if a == b || gain.key[a] <= ^loss.key[b]+1 { // rounded costs can make a symbol worth less than itself
 			return
 		}
 		move(a, 1)
