@@ -5,6 +5,7 @@ package zstd
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -31,15 +32,20 @@ func (code) Name() string { return "zstd" }
 // FindsRepeats marks the code as a codec.RepeatFinder.
 func (code) FindsRepeats() {}
 
+// trials keeps encoders between calls of Fit, which has no scratch of its own: making one costs more than the trial of
+// a small tensor, and there are files of ninety thousand of them.
+var trials = sync.Pool{New: func() any { return new(codec.Scratch) }}
+
 // Fit compresses at most 128 KiB of the sample to see what zstd makes of it. It returns codec.ErrUnsuitable where that
 // does not shrink.
 func (code) Fit(unit tensor.DType, sample []byte, _ bool, level codec.Level) (codec.Coder, error) {
 	unitBytes := max(1, unit.Bits()/8)
-	var s codec.Scratch
+	s := trials.Get().(*codec.Scratch)
+	defer trials.Put(s)
 	var plain, stored int
 	var buf []byte
 	for _, piece := range pieces(sample, unitBytes) {
-		buf = encode(buf[:0], piece, level, &s)
+		buf = encode(buf[:0], piece, level, s)
 		plain += len(piece)
 		stored += min(len(buf), len(piece))
 	}
