@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"unicode/utf8"
 )
@@ -27,7 +28,12 @@ type Output struct {
 	overwrite bool
 	direct    bool // a device or a pipe: written as it is
 	done      bool
+	written   atomic.Int64
 }
+
+// flushBytes is after how many written bytes the system is told to start writing them out, so that the flush at
+// Commit finds little left to do.
+const flushBytes = 8 << 20
 
 // Create starts an output at path. Without overwrite it fails with ErrExists where something is there, now and again
 // at Commit. A device or a named pipe at path is written directly.
@@ -125,6 +131,7 @@ func (o *Output) Regular() bool { return !o.direct }
 // Write appends to the output.
 func (o *Output) Write(p []byte) (int, error) {
 	n, err := o.f.Write(p)
+	o.count(n)
 	if err != nil {
 		err = o.fail(err)
 	}
@@ -135,10 +142,18 @@ func (o *Output) Write(p []byte) (int, error) {
 // mix with Write.
 func (o *Output) WriteAt(p []byte, off int64) (int, error) {
 	n, err := o.f.WriteAt(p, off)
+	o.count(n)
 	if err != nil {
 		err = o.fail(err)
 	}
 	return n, err
+}
+
+func (o *Output) count(n int) {
+	total := o.written.Add(int64(n))
+	if total/flushBytes != (total-int64(n))/flushBytes && !o.direct {
+		startFlush(o.f)
+	}
 }
 
 // File returns what was written so far as a File, to be read back before Commit. It is not valid after Commit or Abort,

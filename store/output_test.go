@@ -164,3 +164,31 @@ func TestLongNames(t *testing.T) {
 		t.Fatal(l)
 	}
 }
+
+// TestLargeOutput writes in pieces, enough to have the system flush in between, and in any order.
+func TestLargeOutput(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	_, want := writeFile(t, 3*flushBytes+12345)
+	o, err := Create(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const piece = 1 << 20
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for off := w * piece; off < len(want); off += 4 * piece {
+				if _, err := o.WriteAt(want[off:min(off+piece, len(want))], int64(off)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := o.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes differ, %v", len(got), err)
+	}
+}
