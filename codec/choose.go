@@ -70,11 +70,11 @@ func Choose(r *Registry, name string, unit tensor.DType, sample []byte, exact bo
 
 const (
 	repeatPieces = 4
-	repeatPiece  = 16 << 10
+	repeatPiece  = 8 << 10
 	repeatSlots  = 1 << 10
 )
 
-// repeats reports whether strings of 8 bytes come again in the sample: at most four pieces of 16 KiB are looked at, and
+// repeats reports whether strings of 8 bytes come again in the sample: at most four pieces of 8 KiB are looked at, and
 // of their strings, at every offset, the one in 16 that its hash selects.
 func repeats(sample []byte) bool {
 	var seen [repeatSlots]uint64

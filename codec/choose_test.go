@@ -170,7 +170,7 @@ func BenchmarkChoose(b *testing.B) {
 		name string
 		unit tensor.DType
 		data []byte
-	}{{"bf16-16Mi", tensor.BF16, weights(16 << 20)}, {"bf16-1Mi", tensor.BF16, weights(1 << 20)}, {"bf16-16Ki", tensor.BF16, weights(16 << 10)}, {"i8-1Mi", tensor.I8, skewed(1 << 20)}} {
+	}{{"bf16-16Mi", tensor.BF16, weights(16 << 20)}, {"bf16-1Mi", tensor.BF16, weights(1 << 20)}, {"bf16-16Ki", tensor.BF16, weights(16 << 10)}, {"bf16-300", tensor.BF16, weights(300)}, {"i8-1Mi", tensor.I8, skewed(1 << 20)}} {
 		b.Run(tc.name, func(b *testing.B) {
 			b.SetBytes(int64(len(tc.data)))
 			var buf []byte

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/wcodec/wcodec/codec"
@@ -42,6 +43,7 @@ func Run(t *testing.T, c codec.Codec, units ...tensor.DType) {
 		})
 	}
 	t.Run("batch", func(t *testing.T) { batches(t, c, units[0]) })
+	t.Run("concurrent", func(t *testing.T) { concurrent(t, c, units[0]) })
 }
 
 func roundTrips(t *testing.T, c codec.Codec, unit tensor.DType) {
@@ -208,6 +210,37 @@ func batches(t *testing.T, c codec.Codec, unit tensor.DType) {
 			}
 		}
 	}
+}
+
+// concurrent uses one coder from several goroutines, each with its own scratch, before anything has warmed it up.
+func concurrent(t *testing.T, c codec.Codec, unit tensor.DType) {
+	data := mixed(unit, 8192)
+	enc, err := c.Fit(unit, data, true, codec.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec, err := c.Parse(unit, enc.AppendTable(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			s := new(codec.Scratch)
+			for range 4 {
+				stored, err := enc.EncodeChunk(nil, data, s)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				job := []codec.Job{{Dst: make([]byte, len(data)), Src: stored}}
+				if dec.DecodeChunks(job, s); job[0].Err != nil || !bytes.Equal(job[0].Dst, data) {
+					t.Errorf("decode: %v", job[0].Err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 // mixed is content that every code can shrink, or at least store: uneven and repeating.

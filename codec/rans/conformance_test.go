@@ -18,4 +18,5 @@ func BenchmarkCodec(b *testing.B) {
 	for _, unit := range []tensor.DType{tensor.BF16, tensor.F16, tensor.F32, tensor.F64, tensor.F8E4M3, tensor.I8, tensor.I32} {
 		b.Run(string(unit), func(b *testing.B) { codectest.Bench(b, New(), unit, codec.Default) })
 	}
+	b.Run("BF16-dense", func(b *testing.B) { codectest.Bench(b, New(), tensor.BF16, codec.Dense) })
 }

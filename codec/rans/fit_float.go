@@ -17,7 +17,7 @@ type survey struct {
 }
 
 // surveyUnits is the number of units beyond which a survey skips: blocks of 64, evenly spread, suffice for it.
-const surveyUnits = 128 << 10
+const surveyUnits = 32 << 10
 
 func (v *survey) look(l *layout, sample []byte) {
 	n := len(sample) / l.size
