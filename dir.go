@@ -111,7 +111,7 @@ func scanFile(p, name string, d fs.DirEntry, o Options) (*DirFile, error) {
 	}
 	if st.Mode()&fs.ModeSymlink != 0 {
 		if !o.FollowLinks {
-			return nil, fmt.Errorf("%s: is a symbolic link, which could lead anywhere: %w", p, ErrLink)
+			return nil, join(ErrLink, fmt.Errorf("%s: is a symbolic link, which could lead anywhere", p))
 		}
 		if st, err = os.Stat(p); err != nil {
 			return nil, err
@@ -306,7 +306,7 @@ func (d *Dir) locate(f *DirFile) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", p, err)
 	case st.Mode()&fs.ModeSymlink != 0:
-		return "", fmt.Errorf("%s: is a symbolic link, which could lead anywhere: %w", p, ErrLink)
+		return "", join(ErrLink, fmt.Errorf("%s: is a symbolic link, which could lead anywhere", p))
 	case !st.Mode().IsRegular():
 		return "", fmt.Errorf("%s: is not a regular file: %w", p, ErrCorrupt)
 	}

@@ -102,6 +102,9 @@ func (a *app) unpack(ctx context.Context, in string, k kind, several bool, f *fi
 			return err
 		}
 	}
+	if _, err := stripped(in); err != nil && a.out == "" && !a.stdout {
+		return err
+	}
 	r, err := openPacked(ctx, in)
 	if err != nil {
 		return err

@@ -89,6 +89,8 @@ func advice(verb string, err error) string {
 		return "get a fresh copy of it, or take it as plain bytes with --blob"
 	case errors.Is(err, wcodec.ErrCorrupt):
 		return "the file is damaged or incomplete: get a fresh copy of it"
+	case errors.Is(err, wcodec.ErrLink) && packing:
+		return "-L, --follow-links takes what links point to"
 	case errors.Is(err, wcodec.ErrNotFound):
 		return "wcodec list --all shows the names"
 	case errors.Is(err, syscall.ENOSPC):
