@@ -186,7 +186,7 @@ func (o *Output) Commit() error {
 		if o.overwrite {
 			err = os.Rename(temp, o.target)
 		} else {
-			err = publish(temp, o.target)
+			err = publish(temp, o.target, os.Link)
 		}
 	}
 	if err != nil {
@@ -204,8 +204,8 @@ func (o *Output) Commit() error {
 
 // publish gives temp the name target unless that is taken. A hard link does it in one step. Where there are no hard
 // links, an empty file reserves the name first.
-func publish(temp, target string) error {
-	err := os.Link(temp, target)
+func publish(temp, target string, link func(from, to string) error) error {
+	err := link(temp, target)
 	if err == nil {
 		return os.Remove(temp)
 	}

@@ -192,3 +192,25 @@ func TestLargeOutput(t *testing.T) {
 		t.Fatalf("%d bytes differ, %v", len(got), err)
 	}
 }
+
+func TestPublishWithoutHardLinks(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "out")
+	noLinks := func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: errors.ErrUnsupported} }
+	temp := func(content string) string {
+		path := filepath.Join(dir, "temp")
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if err := publish(temp("first"), target, noLinks); err != nil {
+		t.Fatal(err)
+	}
+	if err := publish(temp("second"), target, noLinks); !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(target); string(b) != "first" {
+		t.Fatalf("%q", b)
+	}
+}

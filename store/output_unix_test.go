@@ -144,9 +144,16 @@ func TestLimit(t *testing.T) {
 		rerun(t, "STORE_TEST_LIMIT=1")
 		return
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1000, Max: 1000}); err != nil {
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
 		t.Fatal(err)
 	}
+	limit := old
+	limit.Cur = 1000
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
 	o, err := Create(path, false)
