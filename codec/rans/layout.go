@@ -66,70 +66,66 @@ type block struct {
 // are zero.
 func (l *layout) split(b *block, src []byte) (outside uint64) {
 	n := len(src) / l.size
-	for i := n; i < 64; i++ {
-		b.raw[i], b.sym[i] = 0, 0
-	}
 	switch l.size {
 	case 1:
-		for i := range n {
-			outside |= l.splitUnit(b, i, uint64(src[i])) << i
+		for i, x := range src {
+			b.raw[i&63] = uint64(x)
 		}
 	case 2:
 		for i := range n {
-			outside |= l.splitUnit(b, i, uint64(binary.LittleEndian.Uint16(src[2*i:]))) << i
+			b.raw[i&63] = uint64(binary.LittleEndian.Uint16(src[2*i:]))
 		}
 	case 4:
 		for i := range n {
-			outside |= l.splitUnit(b, i, uint64(binary.LittleEndian.Uint32(src[4*i:]))) << i
+			b.raw[i&63] = uint64(binary.LittleEndian.Uint32(src[4*i:]))
 		}
 	case 8:
 		for i := range n {
-			outside |= l.splitUnit(b, i, binary.LittleEndian.Uint64(src[8*i:])) << i
+			b.raw[i&63] = binary.LittleEndian.Uint64(src[8*i:])
 		}
+	}
+	clear(b.raw[n:])
+	clear(b.sym[n:])
+	kept, mant, sign, drop := (l.mant-l.drop-l.top)&63, l.mant&63, (l.exp+l.mant)&63, l.drop&63
+	exps, tops, lows, keeps := uint64(1)<<l.exp-1, uint64(1)<<l.top-1, uint64(1)<<l.drop-1, uint64(1)<<kept-1
+	topAt, base := (l.mant-l.top)&63, l.base
+	for i, u := range b.raw[:n] {
+		idx := u>>mant&exps - base
+		b.sym[i&63] = uint8(idx&15 | u>>topAt&tops<<4)
+		b.raw[i&63] = u>>sign<<kept | u>>drop&keeps
+		bad := idx>>4 | u&lows
+		outside |= (bad | -bad) >> 63 << (i & 63)
 	}
 	return outside
 }
 
-func (l *layout) splitUnit(b *block, i int, u uint64) (outside uint64) {
-	kept := l.mant - l.drop - l.top
-	idx := u>>(l.mant&63)&(1<<(l.exp&63)-1) - l.base
-	top := u >> ((l.mant - l.top) & 63) & (1<<(l.top&63) - 1)
-	b.sym[i&63] = uint8(idx&15 | top<<4)
-	b.raw[i&63] = u>>((l.exp+l.mant)&63)<<(kept&63) | u>>(l.drop&63)&(1<<(kept&63)-1)
-	if idx > 15 || u&(1<<(l.drop&63)-1) != 0 {
-		return 1
-	}
-	return 0
-}
-
-// merge puts units together, as many as dst holds, at most 64.
+// merge puts units together, as many as dst holds, at most 64. It destroys the raw fields.
 func (l *layout) merge(dst []byte, b *block) {
+	kept, mant, sign, drop := (l.mant-l.drop-l.top)&63, l.mant&63, (l.exp+l.mant)&63, l.drop&63
+	topAt, base, keeps := (l.mant-l.top)&63, l.base, uint64(1)<<kept-1
+	for i, r := range &b.raw {
+		s := uint64(b.sym[i&63])
+		b.raw[i&63] = r>>kept<<sign | (s&15+base)<<mant | s>>4<<topAt | r&keeps<<drop
+	}
 	n := len(dst) / l.size
 	switch l.size {
 	case 1:
-		for i := range n {
-			dst[i] = byte(l.mergeUnit(b, i))
+		for i := range dst {
+			dst[i] = byte(b.raw[i&63])
 		}
 	case 2:
 		for i := range n {
-			binary.LittleEndian.PutUint16(dst[2*i:], uint16(l.mergeUnit(b, i)))
+			binary.LittleEndian.PutUint16(dst[2*i:], uint16(b.raw[i&63]))
 		}
 	case 4:
 		for i := range n {
-			binary.LittleEndian.PutUint32(dst[4*i:], uint32(l.mergeUnit(b, i)))
+			binary.LittleEndian.PutUint32(dst[4*i:], uint32(b.raw[i&63]))
 		}
 	case 8:
 		for i := range n {
-			binary.LittleEndian.PutUint64(dst[8*i:], l.mergeUnit(b, i))
+			binary.LittleEndian.PutUint64(dst[8*i:], b.raw[i&63])
 		}
 	}
-}
-
-func (l *layout) mergeUnit(b *block, i int) uint64 {
-	kept := l.mant - l.drop - l.top
-	s, r := uint64(b.sym[i&63]), b.raw[i&63]
-	return r>>(kept&63)<<((l.exp+l.mant)&63) | (s&15+l.base)<<(l.mant&63) | s>>4<<((l.mant-l.top)&63) |
-		r&(1<<(kept&63)-1)<<(l.drop&63)
 }
 
 // pack writes w bits of every raw field, from bit shift up, to the 8*w bytes of dst.
