@@ -196,7 +196,9 @@ func TestLargeOutput(t *testing.T) {
 func TestPublishWithoutHardLinks(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "out")
-	noLinks := func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: errors.ErrUnsupported} }
+	noLinks := func(from, to string) error {
+		return &os.LinkError{Op: "link", Old: from, New: to, Err: errors.ErrUnsupported}
+	}
 	temp := func(content string) string {
 		path := filepath.Join(dir, "temp")
 		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
