@@ -179,16 +179,15 @@ func (c *floatCoder) lastSymbol(low byte) byte {
 }
 
 func appendExceptions(dst, src []byte, outside []uint64, count, size int) []byte {
+	at := len(dst)
 	for k, set := range outside {
 		for ; set != 0; set &= set - 1 {
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(64*k+bits.TrailingZeros64(set)))
 		}
 	}
-	for k, set := range outside {
-		for ; set != 0; set &= set - 1 {
-			i := 64*k + bits.TrailingZeros64(set)
-			dst = append(dst, src[i*size:(i+1)*size]...)
-		}
+	for k := range count {
+		i := int(binary.LittleEndian.Uint16(dst[at+2*k:]))
+		dst = append(dst, src[i*size:(i+1)*size]...)
 	}
 	return binary.LittleEndian.AppendUint16(dst, uint16(count))
 }
