@@ -16,7 +16,7 @@ FUZZTIME  ?= 3s
 
 DIST = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
-.PHONY: all build test lint bench dist generate fuzz check clean
+.PHONY: all build test lint bench bench-peers dist generate fuzz check clean
 
 all: build
 
@@ -72,6 +72,15 @@ $(BIN)/golangci-lint: Makefile
 bench: build
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./checksum ./codec/...
 	bin/wcodec bench --synthetic llama-3-8b --layers 1
+
+# bench-peers: the same weights through ZipNN and zstd, on one core. Needs Python 3, its headers and a C compiler.
+bench-peers: build .cache/peers/venv/installed
+	.cache/peers/venv/bin/python bench/peers.py
+
+.cache/peers/venv/installed: bench/requirements.txt
+	python3 -m venv .cache/peers/venv
+	.cache/peers/venv/bin/pip install --quiet --no-deps -r bench/requirements.txt
+	touch $@
 
 # generate: assembly and tables from their generators. The result is committed.
 generate:
