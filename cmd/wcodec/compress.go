@@ -167,7 +167,7 @@ func (p *packer) stream(ctx context.Context, in string, f *fileResult) error {
 	}
 	var w io.Writer = io.Discard
 	if p.stdout && !p.dryRun {
-		out, err := dataOut()
+		out, err := p.dataOut()
 		if err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (p *packer) stream(ctx context.Context, in string, f *fileResult) error {
 func (p *packer) toWriter(ctx context.Context, paths []string, f *fileResult) error {
 	var w io.Writer = io.Discard
 	if !p.dryRun {
-		out, err := dataOut()
+		out, err := p.dataOut()
 		if err != nil {
 			return err
 		}
@@ -337,7 +337,7 @@ func (p *packer) bundled(ctx context.Context, args []string, f *fileResult) erro
 		st, err = wcodec.Compress(ctx, io.Discard, srcs, p.options())
 	case p.stdout:
 		var w *os.File
-		if w, err = dataOut(); err != nil {
+		if w, err = p.dataOut(); err != nil {
 			return err
 		}
 		st, err = wcodec.Compress(ctx, w, srcs, p.options())

@@ -98,7 +98,7 @@ func (a *app) unpack(ctx context.Context, in string, k kind, several bool, f *fi
 		a.stdout = true
 	}
 	if a.stdout && !a.dryRun {
-		if _, err := dataOut(); err != nil {
+		if _, err := a.dataOut(); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (x *extractor) run(ctx context.Context, in string, names []string) error {
 		return err
 	}
 	if x.stdout && !x.dryRun {
-		if _, err := dataOut(); err != nil {
+		if _, err := x.dataOut(); err != nil {
 			return err
 		}
 	}

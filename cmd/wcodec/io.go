@@ -23,7 +23,8 @@ const ext = ".wcodec"
 const stdinName = "stdin"
 
 // dataOut is standard output as a place for data. A terminal is refused: it shows noise and may obey it.
-func dataOut() (*os.File, error) {
+func (a *app) dataOut() (*os.File, error) {
+	a.grace.Store(int64(graceStdout))
 	if term.IsTerminal(int(os.Stdout.Fd())) {
 		return nil, usagef("binary data is not written to a terminal; name a file with -o or redirect the output")
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -16,16 +17,20 @@ import (
 // version is set by the linker; see the Makefile.
 var version = "devel"
 
-// grace is how long a cancelled operation has to clean up. It is over early where the operation returns.
-const grace = 10 * time.Second
+// How long a cancelled operation has to clean up; it is over early where the operation returns. One that writes to
+// standard output has nothing to remove, and may wait for a reader that never comes.
+const (
+	grace       = 10 * time.Second
+	graceStdout = 500 * time.Millisecond
+)
 
 func main() { os.Exit(run(os.Args[1:])) }
 
 // run is the whole program but for the exit.
 func run(args []string) int {
-	ctx, stop := cancelOnSignal(context.Background())
-	defer stop()
 	a := newApp()
+	ctx, stop := cancelOnSignal(context.Background(), &a.grace)
+	defer stop()
 	root := a.rootCmd()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -44,7 +49,7 @@ func (e signalError) exitCode() int { return 128 + int(e.sig) }
 
 // cancelOnSignal returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, so that temporary files are
 // removed on the way out. The second one, or the end of the grace, ends the process at once.
-func cancelOnSignal(parent context.Context) (context.Context, func()) {
+func cancelOnSignal(parent context.Context, grace *atomic.Int64) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
@@ -60,7 +65,7 @@ func cancelOnSignal(parent context.Context) (context.Context, func()) {
 		cancel(e)
 		select {
 		case <-ch:
-		case <-time.After(grace):
+		case <-time.After(time.Duration(grace.Load())):
 		}
 		os.Exit(e.exitCode())
 	}()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,12 +32,17 @@ type app struct {
 	dryRun     bool
 
 	verb    string
-	started bool // the command line made sense; errors from here on are not usage
+	started bool         // the command line made sense; errors from here on are not usage
+	grace   atomic.Int64 // a time.Duration, see cancelOnSignal
 	bar     *bar
 	result  result
 }
 
-func newApp() *app { return &app{} }
+func newApp() *app {
+	a := &app{}
+	a.grace.Store(int64(grace))
+	return a
+}
 
 const rootLong = `wcodec packs neural-network checkpoints (safetensors and anything else) about a third smaller
 and gives them back bit for bit.
