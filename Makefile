@@ -36,7 +36,7 @@ test: check fuzz
 # check: what can be said without running the code.
 check:
 	@echo '== gofmt'
-	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	@out=$$(gofmt -l $$(git ls-files '*.go')); \
 	if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	@echo '== vet'
 	$(GO) vet ./...
@@ -45,18 +45,18 @@ check:
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/wcodec
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/wcodec
 
-# fuzz: every fuzz target for FUZZTIME. Each package is compiled once.
+# fuzz: every fuzz target for FUZZTIME. Each package is compiled once for all of its targets.
 fuzz:
 	@echo '== fuzz, $(FUZZTIME) a target'
 	@mkdir -p .cache/fuzz
-	@set -e; \
-	for dir in $$(git ls-files -co --exclude-standard '*_test.go' | xargs grep -l '^func Fuzz' | xargs -n1 dirname | sort -u); do \
-		bin=$$PWD/.cache/fuzz/$$(echo $$dir | tr / _).test; \
+	@set -e; root=$$PWD; \
+	for dir in $$(git ls-files '*_test.go' | xargs grep -l '^func Fuzz' | xargs -n1 dirname | sort -u); do \
+		bin=$$root/.cache/fuzz/$$(echo $$dir | tr /. __).test; \
 		$(GO) test -c -fuzz=Fuzz -o $$bin ./$$dir; \
 		for target in $$(cd $$dir && $$bin -test.list '^Fuzz'); do \
-			echo "$$dir $$target"; \
+			echo "== fuzz $$dir $$target"; \
 			(cd $$dir && $$bin -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
-				-test.fuzzcachedir $$PWD/../.fuzzcache) ; \
+				-test.fuzzcachedir $$root/.cache/fuzz/corpus/$$dir); \
 		done; \
 	done
 

@@ -105,7 +105,8 @@ func (a *app) finish(ctx context.Context, cmd *cobra.Command, err error) int {
 	if err != nil && !a.started {
 		err = usageError{err} // cobra's own complaints
 	}
-	if sig, ok := context.Cause(ctx).(signalError); ok && err != nil {
+	var sig signalError
+	if err != nil && errors.As(context.Cause(ctx), &sig) {
 		err = sig
 	}
 	code := exitCode(err)
