@@ -280,8 +280,12 @@ func (s *segmentJob) task() *sched.Task {
 
 func (s *segmentJob) plan(w *sched.Worker) (int, error) {
 	sample, exact := codec.Sample(w.Buffer(0, 0), s.src, s.g.UnitSize)
+	name := s.c.o.Codec
+	if s.g.ChunkElems > tensor.MaxChunkElems && (name == "" || name == codec.Auto) {
+		name = "zstd" // of all codes only this one, and raw, take chunks as large as a blob's
+	}
 	var err error
-	s.codec, s.coder, err = codec.Choose(registry, s.c.o.Codec, s.g.Unit, sample, exact, s.c.level)
+	s.codec, s.coder, err = codec.Choose(registry, name, s.g.Unit, sample, exact, s.c.level)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", s.what, err)
 	}
