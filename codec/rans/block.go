@@ -31,10 +31,10 @@ func workOf(s *codec.Scratch) *work {
 	return w
 }
 
-// planeBuf returns a buffer of n bytes whose content is arbitrary.
+// planeBuf returns a buffer of n bytes, and some beyond them, whose content is arbitrary.
 func (w *work) planeBuf(n int) []byte {
-	if cap(w.planes) < n {
-		w.planes = make([]byte, n)
+	if cap(w.planes) < n+planeAlign {
+		w.planes = make([]byte, n+planeAlign)
 	}
 	return w.planes[:n]
 }

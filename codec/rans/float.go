@@ -96,9 +96,14 @@ func (c *floatCoder) split(w *work, first, src []byte) (rest []byte) {
 		at += padded(size)
 		clear(rest[at-padded(size)+size : at])
 	}
-	if c.path.split != nil && from == 0 {
-		c.path.split(&c.layout, w.syms[0][:], &planes, src, w.outside[:n/64])
-		from = n &^ 63
+	if from == 0 {
+		outside := w.outside[:n/64]
+		if blocks := splitUnits(&c.layout, w.syms[0][:], &planes, src, outside); blocks > 0 {
+			from = 64 * blocks
+		} else if c.path.split != nil {
+			c.path.split(&c.layout, w.syms[0][:], &planes, src, outside)
+			from = n &^ 63
+		}
 	}
 	var b block
 	for ; from < n; from += 64 {
@@ -314,7 +319,9 @@ func (c *floatCoder) merge(w *work, dst, syms []byte, planes *[8][]byte, payload
 	parts := *planes
 	parts[0] = first
 	from := 0
-	if c.path.merge != nil {
+	if blocks := mergeUnits(&c.layout, dst, syms, &parts); blocks > 0 {
+		from = 64 * blocks
+	} else if c.path.merge != nil {
 		c.path.merge(&c.layout, dst, syms, &parts)
 		from = n &^ 63
 	}

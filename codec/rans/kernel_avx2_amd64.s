@@ -9863,3 +9863,1344 @@ DATA bit<>+29(SB)/1, $0x20
 DATA bit<>+30(SB)/1, $0x40
 DATA bit<>+31(SB)/1, $0x80
 GLOBL bit<>(SB), RODATA|NOPTR, $32
+
+// func splitUnits1AVX2(r *byte)
+// Requires: AVX, AVX2
+TEXT ·splitUnits1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields16<>+0(SB), CX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	VPBROADCASTW 64(AX), Y0
+	VPBROADCASTW 68(AX), Y1
+	VPBROADCASTW 72(AX), Y2
+	VPBROADCASTW 76(AX), Y3
+	VPBROADCASTW 80(AX), Y4
+	VPSUBW       minus16<>+0(SB), Y3, Y5
+	VMOVDQU      nibble16<>+0(SB), Y6
+
+splitUnits1:
+	VPMOVZXBW (DX), Y7
+	ADDQ      $0x10, DX
+	VMOVQ     32(AX), X8
+	VPSRLW    X8, Y7, Y8
+	VPAND     Y1, Y8, Y8
+	VPSUBW    Y0, Y8, Y8
+	VPANDN    Y8, Y6, Y9
+	VPAND     Y4, Y7, Y10
+	VPOR      Y10, Y9, Y9
+	VPXOR     Y10, Y10, Y10
+	VPCMPEQW  Y10, Y9, Y9
+	VPACKSSWB Y9, Y9, Y9
+	VPERMQ    $0x08, Y9, Y9
+	VPMOVMSKB X9, SI
+	NOTL      SI
+	MOVW      SI, (BX)
+	ADDQ      $0x02, BX
+	VMOVQ     40(AX), X9
+	VPSRLW    X9, Y7, Y9
+	VPAND     Y2, Y9, Y9
+	VPSLLW    $0x04, Y9, Y9
+	VPAND     Y6, Y8, Y8
+	VPOR      Y9, Y8, Y8
+	MOVQ      88(AX), DI
+	MOVQ      96(AX), SI
+	ADDQ      SI, 88(AX)
+	MOVQ      120(AX), SI
+	VPACKUSWB Y8, Y8, Y8
+	VPERMQ    $0x08, Y8, Y8
+	CMPQ      SI, $0x03
+	JNE       splitUnits1symsnot3
+	VMOVDQU   X8, (DI)
+	JMP       splitUnits1symsdone
+
+splitUnits1symsnot3:
+	CMPQ       SI, $0x02
+	JNE        splitUnits1symsnot2
+	VPMADDUBSW bytePair4<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VMOVQ      X8, (DI)
+	JMP        splitUnits1symsdone
+
+splitUnits1symsnot2:
+	CMPQ       SI, $0x01
+	JNE        splitUnits1symsnot1
+	VPMADDUBSW bytePair2<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VPMADDUBSW bytePair4<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VMOVD      X8, (DI)
+	JMP        splitUnits1symsdone
+
+splitUnits1symsnot1:
+	VPSLLW    $0x07, X8, X8
+	VPMOVMSKB X8, SI
+	MOVW      SI, (DI)
+
+splitUnits1symsdone:
+	VMOVQ  56(AX), X8
+	VPSRLW X8, Y7, Y8
+	VMOVQ  48(AX), X9
+	VPSRLW X9, Y7, Y7
+	VPAND  Y5, Y7, Y7
+	VPAND  Y3, Y8, Y8
+	VPOR   Y7, Y8, Y8
+	LEAQ   128(AX), SI
+	MOVQ   24(AX), DI
+
+splitUnits1plane:
+	VMOVQ     24(SI), X7
+	VPSRLW    X7, Y8, Y7
+	MOVQ      32(SI), R8
+	SHLQ      $0x07, R8
+	VPAND     64(CX)(R8*1), Y7, Y7
+	MOVQ      (SI), R9
+	MOVQ      8(SI), R8
+	ADDQ      R8, (SI)
+	MOVQ      32(SI), R8
+	VPACKUSWB Y7, Y7, Y7
+	VPERMQ    $0x08, Y7, Y7
+	CMPQ      R8, $0x03
+	JNE       splitUnits1planenot3
+	VMOVDQU   X7, (R9)
+	JMP       splitUnits1planedone
+
+splitUnits1planenot3:
+	CMPQ       R8, $0x02
+	JNE        splitUnits1planenot2
+	VPMADDUBSW bytePair4<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VMOVQ      X7, (R9)
+	JMP        splitUnits1planedone
+
+splitUnits1planenot2:
+	CMPQ       R8, $0x01
+	JNE        splitUnits1planenot1
+	VPMADDUBSW bytePair2<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VPMADDUBSW bytePair4<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VMOVD      X7, (R9)
+	JMP        splitUnits1planedone
+
+splitUnits1planenot1:
+	VPSLLW    $0x07, X7, X7
+	VPMOVMSKB X7, R8
+	MOVW      R8, (R9)
+
+splitUnits1planedone:
+	ADDQ $0x28, SI
+	DECQ DI
+	JNZ  splitUnits1plane
+	DECQ 16(AX)
+	JNZ  splitUnits1
+	VZEROUPPER
+	RET
+
+DATA fields16<>+0(SB)/1, $0x00
+DATA fields16<>+1(SB)/1, $0x80
+DATA fields16<>+2(SB)/1, $0x00
+DATA fields16<>+3(SB)/1, $0x80
+DATA fields16<>+4(SB)/1, $0x00
+DATA fields16<>+5(SB)/1, $0x80
+DATA fields16<>+6(SB)/1, $0x00
+DATA fields16<>+7(SB)/1, $0x80
+DATA fields16<>+8(SB)/1, $0x00
+DATA fields16<>+9(SB)/1, $0x80
+DATA fields16<>+10(SB)/1, $0x00
+DATA fields16<>+11(SB)/1, $0x80
+DATA fields16<>+12(SB)/1, $0x00
+DATA fields16<>+13(SB)/1, $0x80
+DATA fields16<>+14(SB)/1, $0x00
+DATA fields16<>+15(SB)/1, $0x80
+DATA fields16<>+16(SB)/1, $0x01
+DATA fields16<>+17(SB)/1, $0x80
+DATA fields16<>+18(SB)/1, $0x01
+DATA fields16<>+19(SB)/1, $0x80
+DATA fields16<>+20(SB)/1, $0x01
+DATA fields16<>+21(SB)/1, $0x80
+DATA fields16<>+22(SB)/1, $0x01
+DATA fields16<>+23(SB)/1, $0x80
+DATA fields16<>+24(SB)/1, $0x01
+DATA fields16<>+25(SB)/1, $0x80
+DATA fields16<>+26(SB)/1, $0x01
+DATA fields16<>+27(SB)/1, $0x80
+DATA fields16<>+28(SB)/1, $0x01
+DATA fields16<>+29(SB)/1, $0x80
+DATA fields16<>+30(SB)/1, $0x01
+DATA fields16<>+31(SB)/1, $0x80
+DATA fields16<>+32(SB)/2, $0x0100
+DATA fields16<>+34(SB)/2, $0x0080
+DATA fields16<>+36(SB)/2, $0x0040
+DATA fields16<>+38(SB)/2, $0x0020
+DATA fields16<>+40(SB)/2, $0x0010
+DATA fields16<>+42(SB)/2, $0x0008
+DATA fields16<>+44(SB)/2, $0x0004
+DATA fields16<>+46(SB)/2, $0x0002
+DATA fields16<>+48(SB)/2, $0x0100
+DATA fields16<>+50(SB)/2, $0x0080
+DATA fields16<>+52(SB)/2, $0x0040
+DATA fields16<>+54(SB)/2, $0x0020
+DATA fields16<>+56(SB)/2, $0x0010
+DATA fields16<>+58(SB)/2, $0x0008
+DATA fields16<>+60(SB)/2, $0x0004
+DATA fields16<>+62(SB)/2, $0x0002
+DATA fields16<>+64(SB)/2, $0x0001
+DATA fields16<>+66(SB)/2, $0x0001
+DATA fields16<>+68(SB)/2, $0x0001
+DATA fields16<>+70(SB)/2, $0x0001
+DATA fields16<>+72(SB)/2, $0x0001
+DATA fields16<>+74(SB)/2, $0x0001
+DATA fields16<>+76(SB)/2, $0x0001
+DATA fields16<>+78(SB)/2, $0x0001
+DATA fields16<>+80(SB)/2, $0x0001
+DATA fields16<>+82(SB)/2, $0x0001
+DATA fields16<>+84(SB)/2, $0x0001
+DATA fields16<>+86(SB)/2, $0x0001
+DATA fields16<>+88(SB)/2, $0x0001
+DATA fields16<>+90(SB)/2, $0x0001
+DATA fields16<>+92(SB)/2, $0x0001
+DATA fields16<>+94(SB)/2, $0x0001
+DATA fields16<>+128(SB)/1, $0x00
+DATA fields16<>+129(SB)/1, $0x80
+DATA fields16<>+130(SB)/1, $0x00
+DATA fields16<>+131(SB)/1, $0x80
+DATA fields16<>+132(SB)/1, $0x00
+DATA fields16<>+133(SB)/1, $0x80
+DATA fields16<>+134(SB)/1, $0x00
+DATA fields16<>+135(SB)/1, $0x80
+DATA fields16<>+136(SB)/1, $0x01
+DATA fields16<>+137(SB)/1, $0x80
+DATA fields16<>+138(SB)/1, $0x01
+DATA fields16<>+139(SB)/1, $0x80
+DATA fields16<>+140(SB)/1, $0x01
+DATA fields16<>+141(SB)/1, $0x80
+DATA fields16<>+142(SB)/1, $0x01
+DATA fields16<>+143(SB)/1, $0x80
+DATA fields16<>+144(SB)/1, $0x02
+DATA fields16<>+145(SB)/1, $0x80
+DATA fields16<>+146(SB)/1, $0x02
+DATA fields16<>+147(SB)/1, $0x80
+DATA fields16<>+148(SB)/1, $0x02
+DATA fields16<>+149(SB)/1, $0x80
+DATA fields16<>+150(SB)/1, $0x02
+DATA fields16<>+151(SB)/1, $0x80
+DATA fields16<>+152(SB)/1, $0x03
+DATA fields16<>+153(SB)/1, $0x80
+DATA fields16<>+154(SB)/1, $0x03
+DATA fields16<>+155(SB)/1, $0x80
+DATA fields16<>+156(SB)/1, $0x03
+DATA fields16<>+157(SB)/1, $0x80
+DATA fields16<>+158(SB)/1, $0x03
+DATA fields16<>+159(SB)/1, $0x80
+DATA fields16<>+160(SB)/2, $0x0100
+DATA fields16<>+162(SB)/2, $0x0040
+DATA fields16<>+164(SB)/2, $0x0010
+DATA fields16<>+166(SB)/2, $0x0004
+DATA fields16<>+168(SB)/2, $0x0100
+DATA fields16<>+170(SB)/2, $0x0040
+DATA fields16<>+172(SB)/2, $0x0010
+DATA fields16<>+174(SB)/2, $0x0004
+DATA fields16<>+176(SB)/2, $0x0100
+DATA fields16<>+178(SB)/2, $0x0040
+DATA fields16<>+180(SB)/2, $0x0010
+DATA fields16<>+182(SB)/2, $0x0004
+DATA fields16<>+184(SB)/2, $0x0100
+DATA fields16<>+186(SB)/2, $0x0040
+DATA fields16<>+188(SB)/2, $0x0010
+DATA fields16<>+190(SB)/2, $0x0004
+DATA fields16<>+192(SB)/2, $0x0003
+DATA fields16<>+194(SB)/2, $0x0003
+DATA fields16<>+196(SB)/2, $0x0003
+DATA fields16<>+198(SB)/2, $0x0003
+DATA fields16<>+200(SB)/2, $0x0003
+DATA fields16<>+202(SB)/2, $0x0003
+DATA fields16<>+204(SB)/2, $0x0003
+DATA fields16<>+206(SB)/2, $0x0003
+DATA fields16<>+208(SB)/2, $0x0003
+DATA fields16<>+210(SB)/2, $0x0003
+DATA fields16<>+212(SB)/2, $0x0003
+DATA fields16<>+214(SB)/2, $0x0003
+DATA fields16<>+216(SB)/2, $0x0003
+DATA fields16<>+218(SB)/2, $0x0003
+DATA fields16<>+220(SB)/2, $0x0003
+DATA fields16<>+222(SB)/2, $0x0003
+DATA fields16<>+256(SB)/1, $0x00
+DATA fields16<>+257(SB)/1, $0x80
+DATA fields16<>+258(SB)/1, $0x00
+DATA fields16<>+259(SB)/1, $0x80
+DATA fields16<>+260(SB)/1, $0x01
+DATA fields16<>+261(SB)/1, $0x80
+DATA fields16<>+262(SB)/1, $0x01
+DATA fields16<>+263(SB)/1, $0x80
+DATA fields16<>+264(SB)/1, $0x02
+DATA fields16<>+265(SB)/1, $0x80
+DATA fields16<>+266(SB)/1, $0x02
+DATA fields16<>+267(SB)/1, $0x80
+DATA fields16<>+268(SB)/1, $0x03
+DATA fields16<>+269(SB)/1, $0x80
+DATA fields16<>+270(SB)/1, $0x03
+DATA fields16<>+271(SB)/1, $0x80
+DATA fields16<>+272(SB)/1, $0x04
+DATA fields16<>+273(SB)/1, $0x80
+DATA fields16<>+274(SB)/1, $0x04
+DATA fields16<>+275(SB)/1, $0x80
+DATA fields16<>+276(SB)/1, $0x05
+DATA fields16<>+277(SB)/1, $0x80
+DATA fields16<>+278(SB)/1, $0x05
+DATA fields16<>+279(SB)/1, $0x80
+DATA fields16<>+280(SB)/1, $0x06
+DATA fields16<>+281(SB)/1, $0x80
+DATA fields16<>+282(SB)/1, $0x06
+DATA fields16<>+283(SB)/1, $0x80
+DATA fields16<>+284(SB)/1, $0x07
+DATA fields16<>+285(SB)/1, $0x80
+DATA fields16<>+286(SB)/1, $0x07
+DATA fields16<>+287(SB)/1, $0x80
+DATA fields16<>+288(SB)/2, $0x0100
+DATA fields16<>+290(SB)/2, $0x0010
+DATA fields16<>+292(SB)/2, $0x0100
+DATA fields16<>+294(SB)/2, $0x0010
+DATA fields16<>+296(SB)/2, $0x0100
+DATA fields16<>+298(SB)/2, $0x0010
+DATA fields16<>+300(SB)/2, $0x0100
+DATA fields16<>+302(SB)/2, $0x0010
+DATA fields16<>+304(SB)/2, $0x0100
+DATA fields16<>+306(SB)/2, $0x0010
+DATA fields16<>+308(SB)/2, $0x0100
+DATA fields16<>+310(SB)/2, $0x0010
+DATA fields16<>+312(SB)/2, $0x0100
+DATA fields16<>+314(SB)/2, $0x0010
+DATA fields16<>+316(SB)/2, $0x0100
+DATA fields16<>+318(SB)/2, $0x0010
+DATA fields16<>+320(SB)/2, $0x000f
+DATA fields16<>+322(SB)/2, $0x000f
+DATA fields16<>+324(SB)/2, $0x000f
+DATA fields16<>+326(SB)/2, $0x000f
+DATA fields16<>+328(SB)/2, $0x000f
+DATA fields16<>+330(SB)/2, $0x000f
+DATA fields16<>+332(SB)/2, $0x000f
+DATA fields16<>+334(SB)/2, $0x000f
+DATA fields16<>+336(SB)/2, $0x000f
+DATA fields16<>+338(SB)/2, $0x000f
+DATA fields16<>+340(SB)/2, $0x000f
+DATA fields16<>+342(SB)/2, $0x000f
+DATA fields16<>+344(SB)/2, $0x000f
+DATA fields16<>+346(SB)/2, $0x000f
+DATA fields16<>+348(SB)/2, $0x000f
+DATA fields16<>+350(SB)/2, $0x000f
+DATA fields16<>+384(SB)/1, $0x00
+DATA fields16<>+385(SB)/1, $0x80
+DATA fields16<>+386(SB)/1, $0x01
+DATA fields16<>+387(SB)/1, $0x80
+DATA fields16<>+388(SB)/1, $0x02
+DATA fields16<>+389(SB)/1, $0x80
+DATA fields16<>+390(SB)/1, $0x03
+DATA fields16<>+391(SB)/1, $0x80
+DATA fields16<>+392(SB)/1, $0x04
+DATA fields16<>+393(SB)/1, $0x80
+DATA fields16<>+394(SB)/1, $0x05
+DATA fields16<>+395(SB)/1, $0x80
+DATA fields16<>+396(SB)/1, $0x06
+DATA fields16<>+397(SB)/1, $0x80
+DATA fields16<>+398(SB)/1, $0x07
+DATA fields16<>+399(SB)/1, $0x80
+DATA fields16<>+400(SB)/1, $0x08
+DATA fields16<>+401(SB)/1, $0x80
+DATA fields16<>+402(SB)/1, $0x09
+DATA fields16<>+403(SB)/1, $0x80
+DATA fields16<>+404(SB)/1, $0x0a
+DATA fields16<>+405(SB)/1, $0x80
+DATA fields16<>+406(SB)/1, $0x0b
+DATA fields16<>+407(SB)/1, $0x80
+DATA fields16<>+408(SB)/1, $0x0c
+DATA fields16<>+409(SB)/1, $0x80
+DATA fields16<>+410(SB)/1, $0x0d
+DATA fields16<>+411(SB)/1, $0x80
+DATA fields16<>+412(SB)/1, $0x0e
+DATA fields16<>+413(SB)/1, $0x80
+DATA fields16<>+414(SB)/1, $0x0f
+DATA fields16<>+415(SB)/1, $0x80
+DATA fields16<>+416(SB)/2, $0x0100
+DATA fields16<>+418(SB)/2, $0x0100
+DATA fields16<>+420(SB)/2, $0x0100
+DATA fields16<>+422(SB)/2, $0x0100
+DATA fields16<>+424(SB)/2, $0x0100
+DATA fields16<>+426(SB)/2, $0x0100
+DATA fields16<>+428(SB)/2, $0x0100
+DATA fields16<>+430(SB)/2, $0x0100
+DATA fields16<>+432(SB)/2, $0x0100
+DATA fields16<>+434(SB)/2, $0x0100
+DATA fields16<>+436(SB)/2, $0x0100
+DATA fields16<>+438(SB)/2, $0x0100
+DATA fields16<>+440(SB)/2, $0x0100
+DATA fields16<>+442(SB)/2, $0x0100
+DATA fields16<>+444(SB)/2, $0x0100
+DATA fields16<>+446(SB)/2, $0x0100
+DATA fields16<>+448(SB)/2, $0x00ff
+DATA fields16<>+450(SB)/2, $0x00ff
+DATA fields16<>+452(SB)/2, $0x00ff
+DATA fields16<>+454(SB)/2, $0x00ff
+DATA fields16<>+456(SB)/2, $0x00ff
+DATA fields16<>+458(SB)/2, $0x00ff
+DATA fields16<>+460(SB)/2, $0x00ff
+DATA fields16<>+462(SB)/2, $0x00ff
+DATA fields16<>+464(SB)/2, $0x00ff
+DATA fields16<>+466(SB)/2, $0x00ff
+DATA fields16<>+468(SB)/2, $0x00ff
+DATA fields16<>+470(SB)/2, $0x00ff
+DATA fields16<>+472(SB)/2, $0x00ff
+DATA fields16<>+474(SB)/2, $0x00ff
+DATA fields16<>+476(SB)/2, $0x00ff
+DATA fields16<>+478(SB)/2, $0x00ff
+DATA fields16<>+512(SB)/1, $0x00
+DATA fields16<>+513(SB)/1, $0x01
+DATA fields16<>+514(SB)/1, $0x02
+DATA fields16<>+515(SB)/1, $0x03
+DATA fields16<>+516(SB)/1, $0x04
+DATA fields16<>+517(SB)/1, $0x05
+DATA fields16<>+518(SB)/1, $0x06
+DATA fields16<>+519(SB)/1, $0x07
+DATA fields16<>+520(SB)/1, $0x08
+DATA fields16<>+521(SB)/1, $0x09
+DATA fields16<>+522(SB)/1, $0x0a
+DATA fields16<>+523(SB)/1, $0x0b
+DATA fields16<>+524(SB)/1, $0x0c
+DATA fields16<>+525(SB)/1, $0x0d
+DATA fields16<>+526(SB)/1, $0x0e
+DATA fields16<>+527(SB)/1, $0x0f
+DATA fields16<>+528(SB)/1, $0x10
+DATA fields16<>+529(SB)/1, $0x11
+DATA fields16<>+530(SB)/1, $0x12
+DATA fields16<>+531(SB)/1, $0x13
+DATA fields16<>+532(SB)/1, $0x14
+DATA fields16<>+533(SB)/1, $0x15
+DATA fields16<>+534(SB)/1, $0x16
+DATA fields16<>+535(SB)/1, $0x17
+DATA fields16<>+536(SB)/1, $0x18
+DATA fields16<>+537(SB)/1, $0x19
+DATA fields16<>+538(SB)/1, $0x1a
+DATA fields16<>+539(SB)/1, $0x1b
+DATA fields16<>+540(SB)/1, $0x1c
+DATA fields16<>+541(SB)/1, $0x1d
+DATA fields16<>+542(SB)/1, $0x1e
+DATA fields16<>+543(SB)/1, $0x1f
+DATA fields16<>+544(SB)/2, $0x0100
+DATA fields16<>+546(SB)/2, $0x0100
+DATA fields16<>+548(SB)/2, $0x0100
+DATA fields16<>+550(SB)/2, $0x0100
+DATA fields16<>+552(SB)/2, $0x0100
+DATA fields16<>+554(SB)/2, $0x0100
+DATA fields16<>+556(SB)/2, $0x0100
+DATA fields16<>+558(SB)/2, $0x0100
+DATA fields16<>+560(SB)/2, $0x0100
+DATA fields16<>+562(SB)/2, $0x0100
+DATA fields16<>+564(SB)/2, $0x0100
+DATA fields16<>+566(SB)/2, $0x0100
+DATA fields16<>+568(SB)/2, $0x0100
+DATA fields16<>+570(SB)/2, $0x0100
+DATA fields16<>+572(SB)/2, $0x0100
+DATA fields16<>+574(SB)/2, $0x0100
+DATA fields16<>+576(SB)/2, $0xffff
+DATA fields16<>+578(SB)/2, $0xffff
+DATA fields16<>+580(SB)/2, $0xffff
+DATA fields16<>+582(SB)/2, $0xffff
+DATA fields16<>+584(SB)/2, $0xffff
+DATA fields16<>+586(SB)/2, $0xffff
+DATA fields16<>+588(SB)/2, $0xffff
+DATA fields16<>+590(SB)/2, $0xffff
+DATA fields16<>+592(SB)/2, $0xffff
+DATA fields16<>+594(SB)/2, $0xffff
+DATA fields16<>+596(SB)/2, $0xffff
+DATA fields16<>+598(SB)/2, $0xffff
+DATA fields16<>+600(SB)/2, $0xffff
+DATA fields16<>+602(SB)/2, $0xffff
+DATA fields16<>+604(SB)/2, $0xffff
+DATA fields16<>+606(SB)/2, $0xffff
+GLOBL fields16<>(SB), RODATA|NOPTR, $608
+
+DATA minus16<>+0(SB)/4, $0xffffffff
+DATA minus16<>+4(SB)/4, $0xffffffff
+DATA minus16<>+8(SB)/4, $0xffffffff
+DATA minus16<>+12(SB)/4, $0xffffffff
+DATA minus16<>+16(SB)/4, $0xffffffff
+DATA minus16<>+20(SB)/4, $0xffffffff
+DATA minus16<>+24(SB)/4, $0xffffffff
+DATA minus16<>+28(SB)/4, $0xffffffff
+DATA minus16<>+32(SB)/4, $0xffffffff
+DATA minus16<>+36(SB)/4, $0xffffffff
+DATA minus16<>+40(SB)/4, $0xffffffff
+DATA minus16<>+44(SB)/4, $0xffffffff
+DATA minus16<>+48(SB)/4, $0xffffffff
+DATA minus16<>+52(SB)/4, $0xffffffff
+DATA minus16<>+56(SB)/4, $0xffffffff
+DATA minus16<>+60(SB)/4, $0xffffffff
+GLOBL minus16<>(SB), RODATA|NOPTR, $64
+
+DATA nibble16<>+0(SB)/4, $0x000f000f
+DATA nibble16<>+4(SB)/4, $0x000f000f
+DATA nibble16<>+8(SB)/4, $0x000f000f
+DATA nibble16<>+12(SB)/4, $0x000f000f
+DATA nibble16<>+16(SB)/4, $0x000f000f
+DATA nibble16<>+20(SB)/4, $0x000f000f
+DATA nibble16<>+24(SB)/4, $0x000f000f
+DATA nibble16<>+28(SB)/4, $0x000f000f
+DATA nibble16<>+32(SB)/4, $0x000f000f
+DATA nibble16<>+36(SB)/4, $0x000f000f
+DATA nibble16<>+40(SB)/4, $0x000f000f
+DATA nibble16<>+44(SB)/4, $0x000f000f
+DATA nibble16<>+48(SB)/4, $0x000f000f
+DATA nibble16<>+52(SB)/4, $0x000f000f
+DATA nibble16<>+56(SB)/4, $0x000f000f
+DATA nibble16<>+60(SB)/4, $0x000f000f
+GLOBL nibble16<>(SB), RODATA|NOPTR, $64
+
+DATA bytePair4<>+0(SB)/4, $0x10011001
+DATA bytePair4<>+4(SB)/4, $0x10011001
+DATA bytePair4<>+8(SB)/4, $0x10011001
+DATA bytePair4<>+12(SB)/4, $0x10011001
+DATA bytePair4<>+16(SB)/4, $0x10011001
+DATA bytePair4<>+20(SB)/4, $0x10011001
+DATA bytePair4<>+24(SB)/4, $0x10011001
+DATA bytePair4<>+28(SB)/4, $0x10011001
+DATA bytePair4<>+32(SB)/4, $0x10011001
+DATA bytePair4<>+36(SB)/4, $0x10011001
+DATA bytePair4<>+40(SB)/4, $0x10011001
+DATA bytePair4<>+44(SB)/4, $0x10011001
+DATA bytePair4<>+48(SB)/4, $0x10011001
+DATA bytePair4<>+52(SB)/4, $0x10011001
+DATA bytePair4<>+56(SB)/4, $0x10011001
+DATA bytePair4<>+60(SB)/4, $0x10011001
+GLOBL bytePair4<>(SB), RODATA|NOPTR, $64
+
+DATA bytePair2<>+0(SB)/4, $0x04010401
+DATA bytePair2<>+4(SB)/4, $0x04010401
+DATA bytePair2<>+8(SB)/4, $0x04010401
+DATA bytePair2<>+12(SB)/4, $0x04010401
+DATA bytePair2<>+16(SB)/4, $0x04010401
+DATA bytePair2<>+20(SB)/4, $0x04010401
+DATA bytePair2<>+24(SB)/4, $0x04010401
+DATA bytePair2<>+28(SB)/4, $0x04010401
+DATA bytePair2<>+32(SB)/4, $0x04010401
+DATA bytePair2<>+36(SB)/4, $0x04010401
+DATA bytePair2<>+40(SB)/4, $0x04010401
+DATA bytePair2<>+44(SB)/4, $0x04010401
+DATA bytePair2<>+48(SB)/4, $0x04010401
+DATA bytePair2<>+52(SB)/4, $0x04010401
+DATA bytePair2<>+56(SB)/4, $0x04010401
+DATA bytePair2<>+60(SB)/4, $0x04010401
+GLOBL bytePair2<>(SB), RODATA|NOPTR, $64
+
+// func splitUnits2AVX2(r *byte)
+// Requires: AVX, AVX2
+TEXT ·splitUnits2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields16<>+0(SB), CX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	VPBROADCASTW 64(AX), Y0
+	VPBROADCASTW 68(AX), Y1
+	VPBROADCASTW 72(AX), Y2
+	VPBROADCASTW 76(AX), Y3
+	VPBROADCASTW 80(AX), Y4
+	VPSUBW       minus16<>+0(SB), Y3, Y5
+	VMOVDQU      nibble16<>+0(SB), Y6
+
+splitUnits2:
+	VMOVDQU   (DX), Y7
+	ADDQ      $0x20, DX
+	VMOVQ     32(AX), X8
+	VPSRLW    X8, Y7, Y8
+	VPAND     Y1, Y8, Y8
+	VPSUBW    Y0, Y8, Y8
+	VPANDN    Y8, Y6, Y9
+	VPAND     Y4, Y7, Y10
+	VPOR      Y10, Y9, Y9
+	VPXOR     Y10, Y10, Y10
+	VPCMPEQW  Y10, Y9, Y9
+	VPACKSSWB Y9, Y9, Y9
+	VPERMQ    $0x08, Y9, Y9
+	VPMOVMSKB X9, SI
+	NOTL      SI
+	MOVW      SI, (BX)
+	ADDQ      $0x02, BX
+	VMOVQ     40(AX), X9
+	VPSRLW    X9, Y7, Y9
+	VPAND     Y2, Y9, Y9
+	VPSLLW    $0x04, Y9, Y9
+	VPAND     Y6, Y8, Y8
+	VPOR      Y9, Y8, Y8
+	MOVQ      88(AX), DI
+	MOVQ      96(AX), SI
+	ADDQ      SI, 88(AX)
+	MOVQ      120(AX), SI
+	VPACKUSWB Y8, Y8, Y8
+	VPERMQ    $0x08, Y8, Y8
+	CMPQ      SI, $0x03
+	JNE       splitUnits2symsnot3
+	VMOVDQU   X8, (DI)
+	JMP       splitUnits2symsdone
+
+splitUnits2symsnot3:
+	CMPQ       SI, $0x02
+	JNE        splitUnits2symsnot2
+	VPMADDUBSW bytePair4<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VMOVQ      X8, (DI)
+	JMP        splitUnits2symsdone
+
+splitUnits2symsnot2:
+	CMPQ       SI, $0x01
+	JNE        splitUnits2symsnot1
+	VPMADDUBSW bytePair2<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VPMADDUBSW bytePair4<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VMOVD      X8, (DI)
+	JMP        splitUnits2symsdone
+
+splitUnits2symsnot1:
+	VPSLLW    $0x07, X8, X8
+	VPMOVMSKB X8, SI
+	MOVW      SI, (DI)
+
+splitUnits2symsdone:
+	VMOVQ  56(AX), X8
+	VPSRLW X8, Y7, Y8
+	VMOVQ  48(AX), X9
+	VPSRLW X9, Y7, Y7
+	VPAND  Y5, Y7, Y7
+	VPAND  Y3, Y8, Y8
+	VPOR   Y7, Y8, Y8
+	LEAQ   128(AX), SI
+	MOVQ   24(AX), DI
+
+splitUnits2plane:
+	VMOVQ     24(SI), X7
+	VPSRLW    X7, Y8, Y7
+	MOVQ      32(SI), R8
+	SHLQ      $0x07, R8
+	VPAND     64(CX)(R8*1), Y7, Y7
+	MOVQ      (SI), R9
+	MOVQ      8(SI), R8
+	ADDQ      R8, (SI)
+	MOVQ      32(SI), R8
+	VPACKUSWB Y7, Y7, Y7
+	VPERMQ    $0x08, Y7, Y7
+	CMPQ      R8, $0x03
+	JNE       splitUnits2planenot3
+	VMOVDQU   X7, (R9)
+	JMP       splitUnits2planedone
+
+splitUnits2planenot3:
+	CMPQ       R8, $0x02
+	JNE        splitUnits2planenot2
+	VPMADDUBSW bytePair4<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VMOVQ      X7, (R9)
+	JMP        splitUnits2planedone
+
+splitUnits2planenot2:
+	CMPQ       R8, $0x01
+	JNE        splitUnits2planenot1
+	VPMADDUBSW bytePair2<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VPMADDUBSW bytePair4<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VMOVD      X7, (R9)
+	JMP        splitUnits2planedone
+
+splitUnits2planenot1:
+	VPSLLW    $0x07, X7, X7
+	VPMOVMSKB X7, R8
+	MOVW      R8, (R9)
+
+splitUnits2planedone:
+	ADDQ $0x28, SI
+	DECQ DI
+	JNZ  splitUnits2plane
+	DECQ 16(AX)
+	JNZ  splitUnits2
+	VZEROUPPER
+	RET
+
+// func splitUnits4AVX2(r *byte)
+// Requires: AVX, AVX2
+TEXT ·splitUnits4AVX2(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields32<>+0(SB), CX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	VPBROADCASTD 64(AX), Y0
+	VPBROADCASTD 68(AX), Y1
+	VPBROADCASTD 72(AX), Y2
+	VPBROADCASTD 76(AX), Y3
+	VPBROADCASTD 80(AX), Y4
+	VPSUBD       minus32<>+0(SB), Y3, Y5
+	VMOVDQU      nibble32<>+0(SB), Y6
+
+splitUnits4:
+	VMOVDQU   (DX), Y7
+	ADDQ      $0x20, DX
+	VMOVQ     32(AX), X8
+	VPSRLD    X8, Y7, Y8
+	VPAND     Y1, Y8, Y8
+	VPSUBD    Y0, Y8, Y8
+	VPANDN    Y8, Y6, Y9
+	VPAND     Y4, Y7, Y10
+	VPOR      Y10, Y9, Y9
+	VPXOR     Y10, Y10, Y10
+	VPCMPEQD  Y10, Y9, Y9
+	VMOVMSKPS Y9, SI
+	NOTL      SI
+	MOVB      SI, (BX)
+	INCQ      BX
+	VMOVQ     40(AX), X9
+	VPSRLD    X9, Y7, Y9
+	VPAND     Y2, Y9, Y9
+	VPSLLD    $0x04, Y9, Y9
+	VPAND     Y6, Y8, Y8
+	VPOR      Y9, Y8, Y8
+	MOVQ      88(AX), DI
+	MOVQ      96(AX), SI
+	ADDQ      SI, 88(AX)
+	MOVQ      120(AX), SI
+	VPACKUSDW Y8, Y8, Y8
+	VPERMQ    $0x08, Y8, Y8
+	CMPQ      SI, $0x04
+	JNE       splitUnits4symsnot4
+	VMOVDQU   X8, (DI)
+	JMP       splitUnits4symsdone
+
+splitUnits4symsnot4:
+	VPACKUSWB X8, X8, X8
+	CMPQ      SI, $0x03
+	JNE       splitUnits4symsnot3
+	VMOVQ     X8, (DI)
+	JMP       splitUnits4symsdone
+
+splitUnits4symsnot3:
+	CMPQ       SI, $0x02
+	JNE        splitUnits4symsnot2
+	VPMADDUBSW bytePair4<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VMOVD      X8, (DI)
+	JMP        splitUnits4symsdone
+
+splitUnits4symsnot2:
+	CMPQ       SI, $0x01
+	JNE        splitUnits4symsnot1
+	VPMADDUBSW bytePair2<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VPMADDUBSW bytePair4<>+0(SB), X8, X8
+	VPACKUSWB  X8, X8, X8
+	VPEXTRW    $0x00, X8, (DI)
+	JMP        splitUnits4symsdone
+
+splitUnits4symsnot1:
+	VPSLLW    $0x07, X8, X8
+	VPMOVMSKB X8, SI
+	MOVB      SI, (DI)
+
+splitUnits4symsdone:
+	VMOVQ  56(AX), X8
+	VPSRLD X8, Y7, Y8
+	VMOVQ  48(AX), X9
+	VPSRLD X9, Y7, Y7
+	VPAND  Y5, Y7, Y7
+	VPAND  Y3, Y8, Y8
+	VPOR   Y7, Y8, Y8
+	LEAQ   128(AX), SI
+	MOVQ   24(AX), DI
+
+splitUnits4plane:
+	VMOVQ     24(SI), X7
+	VPSRLD    X7, Y8, Y7
+	MOVQ      32(SI), R8
+	SHLQ      $0x07, R8
+	VPAND     64(CX)(R8*1), Y7, Y7
+	MOVQ      (SI), R9
+	MOVQ      8(SI), R8
+	ADDQ      R8, (SI)
+	MOVQ      32(SI), R8
+	VPACKUSDW Y7, Y7, Y7
+	VPERMQ    $0x08, Y7, Y7
+	CMPQ      R8, $0x04
+	JNE       splitUnits4planenot4
+	VMOVDQU   X7, (R9)
+	JMP       splitUnits4planedone
+
+splitUnits4planenot4:
+	VPACKUSWB X7, X7, X7
+	CMPQ      R8, $0x03
+	JNE       splitUnits4planenot3
+	VMOVQ     X7, (R9)
+	JMP       splitUnits4planedone
+
+splitUnits4planenot3:
+	CMPQ       R8, $0x02
+	JNE        splitUnits4planenot2
+	VPMADDUBSW bytePair4<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VMOVD      X7, (R9)
+	JMP        splitUnits4planedone
+
+splitUnits4planenot2:
+	CMPQ       R8, $0x01
+	JNE        splitUnits4planenot1
+	VPMADDUBSW bytePair2<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VPMADDUBSW bytePair4<>+0(SB), X7, X7
+	VPACKUSWB  X7, X7, X7
+	VPEXTRW    $0x00, X7, (R9)
+	JMP        splitUnits4planedone
+
+splitUnits4planenot1:
+	VPSLLW    $0x07, X7, X7
+	VPMOVMSKB X7, R8
+	MOVB      R8, (R9)
+
+splitUnits4planedone:
+	ADDQ $0x28, SI
+	DECQ DI
+	JNZ  splitUnits4plane
+	DECQ 16(AX)
+	JNZ  splitUnits4
+	VZEROUPPER
+	RET
+
+DATA fields32<>+0(SB)/1, $0x00
+DATA fields32<>+1(SB)/1, $0x80
+DATA fields32<>+2(SB)/1, $0x80
+DATA fields32<>+3(SB)/1, $0x80
+DATA fields32<>+4(SB)/1, $0x00
+DATA fields32<>+5(SB)/1, $0x80
+DATA fields32<>+6(SB)/1, $0x80
+DATA fields32<>+7(SB)/1, $0x80
+DATA fields32<>+8(SB)/1, $0x00
+DATA fields32<>+9(SB)/1, $0x80
+DATA fields32<>+10(SB)/1, $0x80
+DATA fields32<>+11(SB)/1, $0x80
+DATA fields32<>+12(SB)/1, $0x00
+DATA fields32<>+13(SB)/1, $0x80
+DATA fields32<>+14(SB)/1, $0x80
+DATA fields32<>+15(SB)/1, $0x80
+DATA fields32<>+16(SB)/1, $0x00
+DATA fields32<>+17(SB)/1, $0x80
+DATA fields32<>+18(SB)/1, $0x80
+DATA fields32<>+19(SB)/1, $0x80
+DATA fields32<>+20(SB)/1, $0x00
+DATA fields32<>+21(SB)/1, $0x80
+DATA fields32<>+22(SB)/1, $0x80
+DATA fields32<>+23(SB)/1, $0x80
+DATA fields32<>+24(SB)/1, $0x00
+DATA fields32<>+25(SB)/1, $0x80
+DATA fields32<>+26(SB)/1, $0x80
+DATA fields32<>+27(SB)/1, $0x80
+DATA fields32<>+28(SB)/1, $0x00
+DATA fields32<>+29(SB)/1, $0x80
+DATA fields32<>+30(SB)/1, $0x80
+DATA fields32<>+31(SB)/1, $0x80
+DATA fields32<>+32(SB)/4, $0x00000000
+DATA fields32<>+36(SB)/4, $0x00000001
+DATA fields32<>+40(SB)/4, $0x00000002
+DATA fields32<>+44(SB)/4, $0x00000003
+DATA fields32<>+48(SB)/4, $0x00000004
+DATA fields32<>+52(SB)/4, $0x00000005
+DATA fields32<>+56(SB)/4, $0x00000006
+DATA fields32<>+60(SB)/4, $0x00000007
+DATA fields32<>+64(SB)/4, $0x00000001
+DATA fields32<>+68(SB)/4, $0x00000001
+DATA fields32<>+72(SB)/4, $0x00000001
+DATA fields32<>+76(SB)/4, $0x00000001
+DATA fields32<>+80(SB)/4, $0x00000001
+DATA fields32<>+84(SB)/4, $0x00000001
+DATA fields32<>+88(SB)/4, $0x00000001
+DATA fields32<>+92(SB)/4, $0x00000001
+DATA fields32<>+128(SB)/1, $0x00
+DATA fields32<>+129(SB)/1, $0x80
+DATA fields32<>+130(SB)/1, $0x80
+DATA fields32<>+131(SB)/1, $0x80
+DATA fields32<>+132(SB)/1, $0x00
+DATA fields32<>+133(SB)/1, $0x80
+DATA fields32<>+134(SB)/1, $0x80
+DATA fields32<>+135(SB)/1, $0x80
+DATA fields32<>+136(SB)/1, $0x00
+DATA fields32<>+137(SB)/1, $0x80
+DATA fields32<>+138(SB)/1, $0x80
+DATA fields32<>+139(SB)/1, $0x80
+DATA fields32<>+140(SB)/1, $0x00
+DATA fields32<>+141(SB)/1, $0x80
+DATA fields32<>+142(SB)/1, $0x80
+DATA fields32<>+143(SB)/1, $0x80
+DATA fields32<>+144(SB)/1, $0x01
+DATA fields32<>+145(SB)/1, $0x80
+DATA fields32<>+146(SB)/1, $0x80
+DATA fields32<>+147(SB)/1, $0x80
+DATA fields32<>+148(SB)/1, $0x01
+DATA fields32<>+149(SB)/1, $0x80
+DATA fields32<>+150(SB)/1, $0x80
+DATA fields32<>+151(SB)/1, $0x80
+DATA fields32<>+152(SB)/1, $0x01
+DATA fields32<>+153(SB)/1, $0x80
+DATA fields32<>+154(SB)/1, $0x80
+DATA fields32<>+155(SB)/1, $0x80
+DATA fields32<>+156(SB)/1, $0x01
+DATA fields32<>+157(SB)/1, $0x80
+DATA fields32<>+158(SB)/1, $0x80
+DATA fields32<>+159(SB)/1, $0x80
+DATA fields32<>+160(SB)/4, $0x00000000
+DATA fields32<>+164(SB)/4, $0x00000002
+DATA fields32<>+168(SB)/4, $0x00000004
+DATA fields32<>+172(SB)/4, $0x00000006
+DATA fields32<>+176(SB)/4, $0x00000000
+DATA fields32<>+180(SB)/4, $0x00000002
+DATA fields32<>+184(SB)/4, $0x00000004
+DATA fields32<>+188(SB)/4, $0x00000006
+DATA fields32<>+192(SB)/4, $0x00000003
+DATA fields32<>+196(SB)/4, $0x00000003
+DATA fields32<>+200(SB)/4, $0x00000003
+DATA fields32<>+204(SB)/4, $0x00000003
+DATA fields32<>+208(SB)/4, $0x00000003
+DATA fields32<>+212(SB)/4, $0x00000003
+DATA fields32<>+216(SB)/4, $0x00000003
+DATA fields32<>+220(SB)/4, $0x00000003
+DATA fields32<>+256(SB)/1, $0x00
+DATA fields32<>+257(SB)/1, $0x80
+DATA fields32<>+258(SB)/1, $0x80
+DATA fields32<>+259(SB)/1, $0x80
+DATA fields32<>+260(SB)/1, $0x00
+DATA fields32<>+261(SB)/1, $0x80
+DATA fields32<>+262(SB)/1, $0x80
+DATA fields32<>+263(SB)/1, $0x80
+DATA fields32<>+264(SB)/1, $0x01
+DATA fields32<>+265(SB)/1, $0x80
+DATA fields32<>+266(SB)/1, $0x80
+DATA fields32<>+267(SB)/1, $0x80
+DATA fields32<>+268(SB)/1, $0x01
+DATA fields32<>+269(SB)/1, $0x80
+DATA fields32<>+270(SB)/1, $0x80
+DATA fields32<>+271(SB)/1, $0x80
+DATA fields32<>+272(SB)/1, $0x02
+DATA fields32<>+273(SB)/1, $0x80
+DATA fields32<>+274(SB)/1, $0x80
+DATA fields32<>+275(SB)/1, $0x80
+DATA fields32<>+276(SB)/1, $0x02
+DATA fields32<>+277(SB)/1, $0x80
+DATA fields32<>+278(SB)/1, $0x80
+DATA fields32<>+279(SB)/1, $0x80
+DATA fields32<>+280(SB)/1, $0x03
+DATA fields32<>+281(SB)/1, $0x80
+DATA fields32<>+282(SB)/1, $0x80
+DATA fields32<>+283(SB)/1, $0x80
+DATA fields32<>+284(SB)/1, $0x03
+DATA fields32<>+285(SB)/1, $0x80
+DATA fields32<>+286(SB)/1, $0x80
+DATA fields32<>+287(SB)/1, $0x80
+DATA fields32<>+288(SB)/4, $0x00000000
+DATA fields32<>+292(SB)/4, $0x00000004
+DATA fields32<>+296(SB)/4, $0x00000000
+DATA fields32<>+300(SB)/4, $0x00000004
+DATA fields32<>+304(SB)/4, $0x00000000
+DATA fields32<>+308(SB)/4, $0x00000004
+DATA fields32<>+312(SB)/4, $0x00000000
+DATA fields32<>+316(SB)/4, $0x00000004
+DATA fields32<>+320(SB)/4, $0x0000000f
+DATA fields32<>+324(SB)/4, $0x0000000f
+DATA fields32<>+328(SB)/4, $0x0000000f
+DATA fields32<>+332(SB)/4, $0x0000000f
+DATA fields32<>+336(SB)/4, $0x0000000f
+DATA fields32<>+340(SB)/4, $0x0000000f
+DATA fields32<>+344(SB)/4, $0x0000000f
+DATA fields32<>+348(SB)/4, $0x0000000f
+DATA fields32<>+384(SB)/1, $0x00
+DATA fields32<>+385(SB)/1, $0x80
+DATA fields32<>+386(SB)/1, $0x80
+DATA fields32<>+387(SB)/1, $0x80
+DATA fields32<>+388(SB)/1, $0x01
+DATA fields32<>+389(SB)/1, $0x80
+DATA fields32<>+390(SB)/1, $0x80
+DATA fields32<>+391(SB)/1, $0x80
+DATA fields32<>+392(SB)/1, $0x02
+DATA fields32<>+393(SB)/1, $0x80
+DATA fields32<>+394(SB)/1, $0x80
+DATA fields32<>+395(SB)/1, $0x80
+DATA fields32<>+396(SB)/1, $0x03
+DATA fields32<>+397(SB)/1, $0x80
+DATA fields32<>+398(SB)/1, $0x80
+DATA fields32<>+399(SB)/1, $0x80
+DATA fields32<>+400(SB)/1, $0x04
+DATA fields32<>+401(SB)/1, $0x80
+DATA fields32<>+402(SB)/1, $0x80
+DATA fields32<>+403(SB)/1, $0x80
+DATA fields32<>+404(SB)/1, $0x05
+DATA fields32<>+405(SB)/1, $0x80
+DATA fields32<>+406(SB)/1, $0x80
+DATA fields32<>+407(SB)/1, $0x80
+DATA fields32<>+408(SB)/1, $0x06
+DATA fields32<>+409(SB)/1, $0x80
+DATA fields32<>+410(SB)/1, $0x80
+DATA fields32<>+411(SB)/1, $0x80
+DATA fields32<>+412(SB)/1, $0x07
+DATA fields32<>+413(SB)/1, $0x80
+DATA fields32<>+414(SB)/1, $0x80
+DATA fields32<>+415(SB)/1, $0x80
+DATA fields32<>+416(SB)/4, $0x00000000
+DATA fields32<>+420(SB)/4, $0x00000000
+DATA fields32<>+424(SB)/4, $0x00000000
+DATA fields32<>+428(SB)/4, $0x00000000
+DATA fields32<>+432(SB)/4, $0x00000000
+DATA fields32<>+436(SB)/4, $0x00000000
+DATA fields32<>+440(SB)/4, $0x00000000
+DATA fields32<>+444(SB)/4, $0x00000000
+DATA fields32<>+448(SB)/4, $0x000000ff
+DATA fields32<>+452(SB)/4, $0x000000ff
+DATA fields32<>+456(SB)/4, $0x000000ff
+DATA fields32<>+460(SB)/4, $0x000000ff
+DATA fields32<>+464(SB)/4, $0x000000ff
+DATA fields32<>+468(SB)/4, $0x000000ff
+DATA fields32<>+472(SB)/4, $0x000000ff
+DATA fields32<>+476(SB)/4, $0x000000ff
+DATA fields32<>+512(SB)/1, $0x00
+DATA fields32<>+513(SB)/1, $0x01
+DATA fields32<>+514(SB)/1, $0x02
+DATA fields32<>+515(SB)/1, $0x03
+DATA fields32<>+516(SB)/1, $0x02
+DATA fields32<>+517(SB)/1, $0x03
+DATA fields32<>+518(SB)/1, $0x04
+DATA fields32<>+519(SB)/1, $0x05
+DATA fields32<>+520(SB)/1, $0x04
+DATA fields32<>+521(SB)/1, $0x05
+DATA fields32<>+522(SB)/1, $0x06
+DATA fields32<>+523(SB)/1, $0x07
+DATA fields32<>+524(SB)/1, $0x06
+DATA fields32<>+525(SB)/1, $0x07
+DATA fields32<>+526(SB)/1, $0x08
+DATA fields32<>+527(SB)/1, $0x09
+DATA fields32<>+528(SB)/1, $0x08
+DATA fields32<>+529(SB)/1, $0x09
+DATA fields32<>+530(SB)/1, $0x0a
+DATA fields32<>+531(SB)/1, $0x0b
+DATA fields32<>+532(SB)/1, $0x0a
+DATA fields32<>+533(SB)/1, $0x0b
+DATA fields32<>+534(SB)/1, $0x0c
+DATA fields32<>+535(SB)/1, $0x0d
+DATA fields32<>+536(SB)/1, $0x0c
+DATA fields32<>+537(SB)/1, $0x0d
+DATA fields32<>+538(SB)/1, $0x0e
+DATA fields32<>+539(SB)/1, $0x0f
+DATA fields32<>+540(SB)/1, $0x0e
+DATA fields32<>+541(SB)/1, $0x0f
+DATA fields32<>+542(SB)/1, $0x10
+DATA fields32<>+543(SB)/1, $0x11
+DATA fields32<>+544(SB)/4, $0x00000000
+DATA fields32<>+548(SB)/4, $0x00000000
+DATA fields32<>+552(SB)/4, $0x00000000
+DATA fields32<>+556(SB)/4, $0x00000000
+DATA fields32<>+560(SB)/4, $0x00000000
+DATA fields32<>+564(SB)/4, $0x00000000
+DATA fields32<>+568(SB)/4, $0x00000000
+DATA fields32<>+572(SB)/4, $0x00000000
+DATA fields32<>+576(SB)/4, $0x0000ffff
+DATA fields32<>+580(SB)/4, $0x0000ffff
+DATA fields32<>+584(SB)/4, $0x0000ffff
+DATA fields32<>+588(SB)/4, $0x0000ffff
+DATA fields32<>+592(SB)/4, $0x0000ffff
+DATA fields32<>+596(SB)/4, $0x0000ffff
+DATA fields32<>+600(SB)/4, $0x0000ffff
+DATA fields32<>+604(SB)/4, $0x0000ffff
+GLOBL fields32<>(SB), RODATA|NOPTR, $608
+
+DATA minus32<>+0(SB)/4, $0xffffffff
+DATA minus32<>+4(SB)/4, $0xffffffff
+DATA minus32<>+8(SB)/4, $0xffffffff
+DATA minus32<>+12(SB)/4, $0xffffffff
+DATA minus32<>+16(SB)/4, $0xffffffff
+DATA minus32<>+20(SB)/4, $0xffffffff
+DATA minus32<>+24(SB)/4, $0xffffffff
+DATA minus32<>+28(SB)/4, $0xffffffff
+DATA minus32<>+32(SB)/4, $0xffffffff
+DATA minus32<>+36(SB)/4, $0xffffffff
+DATA minus32<>+40(SB)/4, $0xffffffff
+DATA minus32<>+44(SB)/4, $0xffffffff
+DATA minus32<>+48(SB)/4, $0xffffffff
+DATA minus32<>+52(SB)/4, $0xffffffff
+DATA minus32<>+56(SB)/4, $0xffffffff
+DATA minus32<>+60(SB)/4, $0xffffffff
+GLOBL minus32<>(SB), RODATA|NOPTR, $64
+
+DATA nibble32<>+0(SB)/4, $0x0000000f
+DATA nibble32<>+4(SB)/4, $0x0000000f
+DATA nibble32<>+8(SB)/4, $0x0000000f
+DATA nibble32<>+12(SB)/4, $0x0000000f
+DATA nibble32<>+16(SB)/4, $0x0000000f
+DATA nibble32<>+20(SB)/4, $0x0000000f
+DATA nibble32<>+24(SB)/4, $0x0000000f
+DATA nibble32<>+28(SB)/4, $0x0000000f
+DATA nibble32<>+32(SB)/4, $0x0000000f
+DATA nibble32<>+36(SB)/4, $0x0000000f
+DATA nibble32<>+40(SB)/4, $0x0000000f
+DATA nibble32<>+44(SB)/4, $0x0000000f
+DATA nibble32<>+48(SB)/4, $0x0000000f
+DATA nibble32<>+52(SB)/4, $0x0000000f
+DATA nibble32<>+56(SB)/4, $0x0000000f
+DATA nibble32<>+60(SB)/4, $0x0000000f
+GLOBL nibble32<>(SB), RODATA|NOPTR, $64
+
+// func mergeUnits1AVX2(r *byte)
+// Requires: AVX, AVX2
+TEXT ·mergeUnits1AVX2(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields16<>+0(SB), CX
+	MOVQ         (AX), DX
+	VPBROADCASTW 64(AX), Y0
+	VPBROADCASTW 76(AX), Y1
+	VMOVQ        56(AX), X2
+	VPSLLW       X2, Y1, Y1
+	VMOVDQU      nibble16<>+0(SB), Y2
+	VMOVDQU      sign1_16<>+0(SB), Y3
+
+mergeUnits1:
+	MOVQ           88(AX), BX
+	MOVQ           96(AX), SI
+	ADDQ           SI, 88(AX)
+	VBROADCASTI128 (BX), Y4
+	MOVQ           120(AX), BX
+	SHLQ           $0x07, BX
+	VPSHUFB        (CX)(BX*1), Y4, Y4
+	VPMULLW        32(CX)(BX*1), Y4, Y4
+	VPSRLW         $0x08, Y4, Y4
+	VPAND          64(CX)(BX*1), Y4, Y4
+	VPSRLW         $0x04, Y4, Y5
+	VMOVQ          40(AX), X6
+	VPSLLW         X6, Y5, Y5
+	VPAND          Y2, Y4, Y4
+	VPADDW         Y0, Y4, Y4
+	VMOVQ          32(AX), X6
+	VPSLLW         X6, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VPXOR          Y5, Y5, Y5
+	LEAQ           128(AX), BX
+	MOVQ           24(AX), SI
+
+mergeUnits1plane:
+	MOVQ           (BX), DI
+	MOVQ           8(BX), R8
+	ADDQ           R8, (BX)
+	VBROADCASTI128 (DI), Y6
+	MOVQ           32(BX), DI
+	SHLQ           $0x07, DI
+	VPSHUFB        (CX)(DI*1), Y6, Y6
+	VPMULLW        32(CX)(DI*1), Y6, Y6
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          64(CX)(DI*1), Y6, Y6
+	VMOVQ          24(BX), X7
+	VPSLLW         X7, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	ADDQ           $0x28, BX
+	DECQ           SI
+	JNZ            mergeUnits1plane
+	VMOVQ          56(AX), X6
+	VPSLLW         X6, Y5, Y6
+	VMOVQ          48(AX), X7
+	VPSLLW         X7, Y5, Y5
+	VPAND          Y1, Y6, Y6
+	VPAND          Y3, Y5, Y5
+	VPOR           Y6, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VPACKUSWB      Y4, Y4, Y4
+	VPERMQ         $0x08, Y4, Y4
+	VMOVDQU        X4, (DX)
+	ADDQ           $0x10, DX
+	DECQ           16(AX)
+	JNZ            mergeUnits1
+	VZEROUPPER
+	RET
+
+DATA sign1_16<>+0(SB)/4, $0x00800080
+DATA sign1_16<>+4(SB)/4, $0x00800080
+DATA sign1_16<>+8(SB)/4, $0x00800080
+DATA sign1_16<>+12(SB)/4, $0x00800080
+DATA sign1_16<>+16(SB)/4, $0x00800080
+DATA sign1_16<>+20(SB)/4, $0x00800080
+DATA sign1_16<>+24(SB)/4, $0x00800080
+DATA sign1_16<>+28(SB)/4, $0x00800080
+DATA sign1_16<>+32(SB)/4, $0x00800080
+DATA sign1_16<>+36(SB)/4, $0x00800080
+DATA sign1_16<>+40(SB)/4, $0x00800080
+DATA sign1_16<>+44(SB)/4, $0x00800080
+DATA sign1_16<>+48(SB)/4, $0x00800080
+DATA sign1_16<>+52(SB)/4, $0x00800080
+DATA sign1_16<>+56(SB)/4, $0x00800080
+DATA sign1_16<>+60(SB)/4, $0x00800080
+GLOBL sign1_16<>(SB), RODATA|NOPTR, $64
+
+// func mergeUnits2AVX2(r *byte)
+// Requires: AVX, AVX2
+TEXT ·mergeUnits2AVX2(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields16<>+0(SB), CX
+	MOVQ         (AX), DX
+	VPBROADCASTW 64(AX), Y0
+	VPBROADCASTW 76(AX), Y1
+	VMOVQ        56(AX), X2
+	VPSLLW       X2, Y1, Y1
+	VMOVDQU      nibble16<>+0(SB), Y2
+	VMOVDQU      sign2_16<>+0(SB), Y3
+
+mergeUnits2:
+	MOVQ           88(AX), BX
+	MOVQ           96(AX), SI
+	ADDQ           SI, 88(AX)
+	VBROADCASTI128 (BX), Y4
+	MOVQ           120(AX), BX
+	SHLQ           $0x07, BX
+	VPSHUFB        (CX)(BX*1), Y4, Y4
+	VPMULLW        32(CX)(BX*1), Y4, Y4
+	VPSRLW         $0x08, Y4, Y4
+	VPAND          64(CX)(BX*1), Y4, Y4
+	VPSRLW         $0x04, Y4, Y5
+	VMOVQ          40(AX), X6
+	VPSLLW         X6, Y5, Y5
+	VPAND          Y2, Y4, Y4
+	VPADDW         Y0, Y4, Y4
+	VMOVQ          32(AX), X6
+	VPSLLW         X6, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VPXOR          Y5, Y5, Y5
+	LEAQ           128(AX), BX
+	MOVQ           24(AX), SI
+
+mergeUnits2plane:
+	MOVQ           (BX), DI
+	MOVQ           8(BX), R8
+	ADDQ           R8, (BX)
+	VBROADCASTI128 (DI), Y6
+	MOVQ           32(BX), DI
+	SHLQ           $0x07, DI
+	VPSHUFB        (CX)(DI*1), Y6, Y6
+	VPMULLW        32(CX)(DI*1), Y6, Y6
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          64(CX)(DI*1), Y6, Y6
+	VMOVQ          24(BX), X7
+	VPSLLW         X7, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	ADDQ           $0x28, BX
+	DECQ           SI
+	JNZ            mergeUnits2plane
+	VMOVQ          56(AX), X6
+	VPSLLW         X6, Y5, Y6
+	VMOVQ          48(AX), X7
+	VPSLLW         X7, Y5, Y5
+	VPAND          Y1, Y6, Y6
+	VPAND          Y3, Y5, Y5
+	VPOR           Y6, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VMOVDQU        Y4, (DX)
+	ADDQ           $0x20, DX
+	DECQ           16(AX)
+	JNZ            mergeUnits2
+	VZEROUPPER
+	RET
+
+DATA sign2_16<>+0(SB)/4, $0x80008000
+DATA sign2_16<>+4(SB)/4, $0x80008000
+DATA sign2_16<>+8(SB)/4, $0x80008000
+DATA sign2_16<>+12(SB)/4, $0x80008000
+DATA sign2_16<>+16(SB)/4, $0x80008000
+DATA sign2_16<>+20(SB)/4, $0x80008000
+DATA sign2_16<>+24(SB)/4, $0x80008000
+DATA sign2_16<>+28(SB)/4, $0x80008000
+DATA sign2_16<>+32(SB)/4, $0x80008000
+DATA sign2_16<>+36(SB)/4, $0x80008000
+DATA sign2_16<>+40(SB)/4, $0x80008000
+DATA sign2_16<>+44(SB)/4, $0x80008000
+DATA sign2_16<>+48(SB)/4, $0x80008000
+DATA sign2_16<>+52(SB)/4, $0x80008000
+DATA sign2_16<>+56(SB)/4, $0x80008000
+DATA sign2_16<>+60(SB)/4, $0x80008000
+GLOBL sign2_16<>(SB), RODATA|NOPTR, $64
+
+// func mergeUnits4AVX2(r *byte)
+// Requires: AVX, AVX2
+TEXT ·mergeUnits4AVX2(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields32<>+0(SB), CX
+	MOVQ         (AX), DX
+	VPBROADCASTD 64(AX), Y0
+	VPBROADCASTD 76(AX), Y1
+	VMOVQ        56(AX), X2
+	VPSLLD       X2, Y1, Y1
+	VMOVDQU      nibble32<>+0(SB), Y2
+	VMOVDQU      sign4_32<>+0(SB), Y3
+
+mergeUnits4:
+	MOVQ           88(AX), BX
+	MOVQ           96(AX), SI
+	ADDQ           SI, 88(AX)
+	VBROADCASTI128 (BX), Y4
+	MOVQ           120(AX), BX
+	SHLQ           $0x07, BX
+	VPSHUFB        (CX)(BX*1), Y4, Y4
+	VPSRLVD        32(CX)(BX*1), Y4, Y4
+	VPAND          64(CX)(BX*1), Y4, Y4
+	VPSRLD         $0x04, Y4, Y5
+	VMOVQ          40(AX), X6
+	VPSLLD         X6, Y5, Y5
+	VPAND          Y2, Y4, Y4
+	VPADDD         Y0, Y4, Y4
+	VMOVQ          32(AX), X6
+	VPSLLD         X6, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VPXOR          Y5, Y5, Y5
+	LEAQ           128(AX), BX
+	MOVQ           24(AX), SI
+
+mergeUnits4plane:
+	MOVQ           (BX), DI
+	MOVQ           8(BX), R8
+	ADDQ           R8, (BX)
+	VBROADCASTI128 (DI), Y6
+	MOVQ           32(BX), DI
+	SHLQ           $0x07, DI
+	VPSHUFB        (CX)(DI*1), Y6, Y6
+	VPSRLVD        32(CX)(DI*1), Y6, Y6
+	VPAND          64(CX)(DI*1), Y6, Y6
+	VMOVQ          24(BX), X7
+	VPSLLD         X7, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	ADDQ           $0x28, BX
+	DECQ           SI
+	JNZ            mergeUnits4plane
+	VMOVQ          56(AX), X6
+	VPSLLD         X6, Y5, Y6
+	VMOVQ          48(AX), X7
+	VPSLLD         X7, Y5, Y5
+	VPAND          Y1, Y6, Y6
+	VPAND          Y3, Y5, Y5
+	VPOR           Y6, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VMOVDQU        Y4, (DX)
+	ADDQ           $0x20, DX
+	DECQ           16(AX)
+	JNZ            mergeUnits4
+	VZEROUPPER
+	RET
+
+DATA sign4_32<>+0(SB)/4, $0x80000000
+DATA sign4_32<>+4(SB)/4, $0x80000000
+DATA sign4_32<>+8(SB)/4, $0x80000000
+DATA sign4_32<>+12(SB)/4, $0x80000000
+DATA sign4_32<>+16(SB)/4, $0x80000000
+DATA sign4_32<>+20(SB)/4, $0x80000000
+DATA sign4_32<>+24(SB)/4, $0x80000000
+DATA sign4_32<>+28(SB)/4, $0x80000000
+DATA sign4_32<>+32(SB)/4, $0x80000000
+DATA sign4_32<>+36(SB)/4, $0x80000000
+DATA sign4_32<>+40(SB)/4, $0x80000000
+DATA sign4_32<>+44(SB)/4, $0x80000000
+DATA sign4_32<>+48(SB)/4, $0x80000000
+DATA sign4_32<>+52(SB)/4, $0x80000000
+DATA sign4_32<>+56(SB)/4, $0x80000000
+DATA sign4_32<>+60(SB)/4, $0x80000000
+GLOBL sign4_32<>(SB), RODATA|NOPTR, $64

@@ -2058,3 +2058,1866 @@ DATA bit<>+61(SB)/1, $0x20
 DATA bit<>+62(SB)/1, $0x40
 DATA bit<>+63(SB)/1, $0x80
 GLOBL bit<>(SB), RODATA|NOPTR, $64
+
+// func splitUnits1AVX512(r *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
+TEXT ·splitUnits1AVX512(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields16<>+0(SB), CX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	VPBROADCASTW 64(AX), Z0
+	VPBROADCASTW 68(AX), Z1
+	VPBROADCASTW 72(AX), Z2
+	VPBROADCASTW 76(AX), Z3
+	VPBROADCASTW 80(AX), Z4
+	VMOVDQU64    minus16<>+0(SB), Z5
+	VPSUBW       Z5, Z3, Z5
+	VMOVDQU64    nibble16<>+0(SB), Z6
+
+splitUnits1:
+	VPMOVZXBW  (DX), Z7
+	ADDQ       $0x20, DX
+	VMOVQ      32(AX), X8
+	VPSRLW     X8, Z7, Z8
+	VPANDD     Z1, Z8, Z8
+	VPSUBW     Z0, Z8, Z8
+	VPCMPUW    $0x06, Z6, Z8, K1
+	VPTESTMW   Z4, Z7, K2
+	KORD       K1, K2, K1
+	KMOVD      K1, SI
+	MOVL       SI, (BX)
+	ADDQ       $0x04, BX
+	VMOVQ      40(AX), X9
+	VPSRLW     X9, Z7, Z9
+	VPANDD     Z2, Z9, Z9
+	VPSLLW     $0x04, Z9, Z9
+	VPTERNLOGD $0xea, Z9, Z6, Z8
+	MOVQ       88(AX), DI
+	MOVQ       96(AX), SI
+	ADDQ       SI, 88(AX)
+	MOVQ       120(AX), SI
+	CMPQ       SI, $0x03
+	JNE        splitUnits1symsnot3
+	VPMOVWB    Z8, (DI)
+	JMP        splitUnits1symsdone
+
+splitUnits1symsnot3:
+	CMPQ     SI, $0x02
+	JNE      splitUnits1symsnot2
+	VPMADDWD pair4<>+0(SB), Z8, Z8
+	VPMOVDB  Z8, (DI)
+	JMP      splitUnits1symsdone
+
+splitUnits1symsnot2:
+	CMPQ     SI, $0x01
+	JNE      splitUnits1symsnot1
+	VPMADDWD pair2<>+0(SB), Z8, Z8
+	VPMOVDW  Z8, Y8
+	VPMADDWD pair4<>+0(SB), Y8, Y8
+	VPMOVDB  Y8, (DI)
+	JMP      splitUnits1symsdone
+
+splitUnits1symsnot1:
+	VPTESTMW Z8, Z8, K1
+	KMOVD    K1, SI
+	MOVL     SI, (DI)
+
+splitUnits1symsdone:
+	VMOVQ      56(AX), X8
+	VPSRLW     X8, Z7, Z8
+	VMOVQ      48(AX), X9
+	VPSRLW     X9, Z7, Z7
+	VPANDD     Z5, Z7, Z7
+	VPTERNLOGD $0xea, Z7, Z3, Z8
+	LEAQ       128(AX), SI
+	MOVQ       24(AX), DI
+
+splitUnits1plane:
+	VMOVQ   24(SI), X7
+	VPSRLW  X7, Z8, Z7
+	MOVQ    32(SI), R8
+	SHLQ    $0x08, R8
+	VPANDD  128(CX)(R8*1), Z7, Z7
+	MOVQ    (SI), R9
+	MOVQ    8(SI), R8
+	ADDQ    R8, (SI)
+	MOVQ    32(SI), R8
+	CMPQ    R8, $0x03
+	JNE     splitUnits1planenot3
+	VPMOVWB Z7, (R9)
+	JMP     splitUnits1planedone
+
+splitUnits1planenot3:
+	CMPQ     R8, $0x02
+	JNE      splitUnits1planenot2
+	VPMADDWD pair4<>+0(SB), Z7, Z7
+	VPMOVDB  Z7, (R9)
+	JMP      splitUnits1planedone
+
+splitUnits1planenot2:
+	CMPQ     R8, $0x01
+	JNE      splitUnits1planenot1
+	VPMADDWD pair2<>+0(SB), Z7, Z7
+	VPMOVDW  Z7, Y7
+	VPMADDWD pair4<>+0(SB), Y7, Y7
+	VPMOVDB  Y7, (R9)
+	JMP      splitUnits1planedone
+
+splitUnits1planenot1:
+	VPTESTMW Z7, Z7, K1
+	KMOVD    K1, R8
+	MOVL     R8, (R9)
+
+splitUnits1planedone:
+	ADDQ $0x28, SI
+	DECQ DI
+	JNZ  splitUnits1plane
+	DECQ 16(AX)
+	JNZ  splitUnits1
+	VZEROUPPER
+	RET
+
+DATA fields16<>+0(SB)/1, $0x00
+DATA fields16<>+1(SB)/1, $0x01
+DATA fields16<>+2(SB)/1, $0x00
+DATA fields16<>+3(SB)/1, $0x01
+DATA fields16<>+4(SB)/1, $0x00
+DATA fields16<>+5(SB)/1, $0x01
+DATA fields16<>+6(SB)/1, $0x00
+DATA fields16<>+7(SB)/1, $0x01
+DATA fields16<>+8(SB)/1, $0x00
+DATA fields16<>+9(SB)/1, $0x01
+DATA fields16<>+10(SB)/1, $0x00
+DATA fields16<>+11(SB)/1, $0x01
+DATA fields16<>+12(SB)/1, $0x00
+DATA fields16<>+13(SB)/1, $0x01
+DATA fields16<>+14(SB)/1, $0x00
+DATA fields16<>+15(SB)/1, $0x01
+DATA fields16<>+16(SB)/1, $0x01
+DATA fields16<>+17(SB)/1, $0x02
+DATA fields16<>+18(SB)/1, $0x01
+DATA fields16<>+19(SB)/1, $0x02
+DATA fields16<>+20(SB)/1, $0x01
+DATA fields16<>+21(SB)/1, $0x02
+DATA fields16<>+22(SB)/1, $0x01
+DATA fields16<>+23(SB)/1, $0x02
+DATA fields16<>+24(SB)/1, $0x01
+DATA fields16<>+25(SB)/1, $0x02
+DATA fields16<>+26(SB)/1, $0x01
+DATA fields16<>+27(SB)/1, $0x02
+DATA fields16<>+28(SB)/1, $0x01
+DATA fields16<>+29(SB)/1, $0x02
+DATA fields16<>+30(SB)/1, $0x01
+DATA fields16<>+31(SB)/1, $0x02
+DATA fields16<>+32(SB)/1, $0x02
+DATA fields16<>+33(SB)/1, $0x03
+DATA fields16<>+34(SB)/1, $0x02
+DATA fields16<>+35(SB)/1, $0x03
+DATA fields16<>+36(SB)/1, $0x02
+DATA fields16<>+37(SB)/1, $0x03
+DATA fields16<>+38(SB)/1, $0x02
+DATA fields16<>+39(SB)/1, $0x03
+DATA fields16<>+40(SB)/1, $0x02
+DATA fields16<>+41(SB)/1, $0x03
+DATA fields16<>+42(SB)/1, $0x02
+DATA fields16<>+43(SB)/1, $0x03
+DATA fields16<>+44(SB)/1, $0x02
+DATA fields16<>+45(SB)/1, $0x03
+DATA fields16<>+46(SB)/1, $0x02
+DATA fields16<>+47(SB)/1, $0x03
+DATA fields16<>+48(SB)/1, $0x03
+DATA fields16<>+49(SB)/1, $0x04
+DATA fields16<>+50(SB)/1, $0x03
+DATA fields16<>+51(SB)/1, $0x04
+DATA fields16<>+52(SB)/1, $0x03
+DATA fields16<>+53(SB)/1, $0x04
+DATA fields16<>+54(SB)/1, $0x03
+DATA fields16<>+55(SB)/1, $0x04
+DATA fields16<>+56(SB)/1, $0x03
+DATA fields16<>+57(SB)/1, $0x04
+DATA fields16<>+58(SB)/1, $0x03
+DATA fields16<>+59(SB)/1, $0x04
+DATA fields16<>+60(SB)/1, $0x03
+DATA fields16<>+61(SB)/1, $0x04
+DATA fields16<>+62(SB)/1, $0x03
+DATA fields16<>+63(SB)/1, $0x04
+DATA fields16<>+64(SB)/2, $0x0000
+DATA fields16<>+66(SB)/2, $0x0001
+DATA fields16<>+68(SB)/2, $0x0002
+DATA fields16<>+70(SB)/2, $0x0003
+DATA fields16<>+72(SB)/2, $0x0004
+DATA fields16<>+74(SB)/2, $0x0005
+DATA fields16<>+76(SB)/2, $0x0006
+DATA fields16<>+78(SB)/2, $0x0007
+DATA fields16<>+80(SB)/2, $0x0000
+DATA fields16<>+82(SB)/2, $0x0001
+DATA fields16<>+84(SB)/2, $0x0002
+DATA fields16<>+86(SB)/2, $0x0003
+DATA fields16<>+88(SB)/2, $0x0004
+DATA fields16<>+90(SB)/2, $0x0005
+DATA fields16<>+92(SB)/2, $0x0006
+DATA fields16<>+94(SB)/2, $0x0007
+DATA fields16<>+96(SB)/2, $0x0000
+DATA fields16<>+98(SB)/2, $0x0001
+DATA fields16<>+100(SB)/2, $0x0002
+DATA fields16<>+102(SB)/2, $0x0003
+DATA fields16<>+104(SB)/2, $0x0004
+DATA fields16<>+106(SB)/2, $0x0005
+DATA fields16<>+108(SB)/2, $0x0006
+DATA fields16<>+110(SB)/2, $0x0007
+DATA fields16<>+112(SB)/2, $0x0000
+DATA fields16<>+114(SB)/2, $0x0001
+DATA fields16<>+116(SB)/2, $0x0002
+DATA fields16<>+118(SB)/2, $0x0003
+DATA fields16<>+120(SB)/2, $0x0004
+DATA fields16<>+122(SB)/2, $0x0005
+DATA fields16<>+124(SB)/2, $0x0006
+DATA fields16<>+126(SB)/2, $0x0007
+DATA fields16<>+128(SB)/2, $0x0001
+DATA fields16<>+130(SB)/2, $0x0001
+DATA fields16<>+132(SB)/2, $0x0001
+DATA fields16<>+134(SB)/2, $0x0001
+DATA fields16<>+136(SB)/2, $0x0001
+DATA fields16<>+138(SB)/2, $0x0001
+DATA fields16<>+140(SB)/2, $0x0001
+DATA fields16<>+142(SB)/2, $0x0001
+DATA fields16<>+144(SB)/2, $0x0001
+DATA fields16<>+146(SB)/2, $0x0001
+DATA fields16<>+148(SB)/2, $0x0001
+DATA fields16<>+150(SB)/2, $0x0001
+DATA fields16<>+152(SB)/2, $0x0001
+DATA fields16<>+154(SB)/2, $0x0001
+DATA fields16<>+156(SB)/2, $0x0001
+DATA fields16<>+158(SB)/2, $0x0001
+DATA fields16<>+160(SB)/2, $0x0001
+DATA fields16<>+162(SB)/2, $0x0001
+DATA fields16<>+164(SB)/2, $0x0001
+DATA fields16<>+166(SB)/2, $0x0001
+DATA fields16<>+168(SB)/2, $0x0001
+DATA fields16<>+170(SB)/2, $0x0001
+DATA fields16<>+172(SB)/2, $0x0001
+DATA fields16<>+174(SB)/2, $0x0001
+DATA fields16<>+176(SB)/2, $0x0001
+DATA fields16<>+178(SB)/2, $0x0001
+DATA fields16<>+180(SB)/2, $0x0001
+DATA fields16<>+182(SB)/2, $0x0001
+DATA fields16<>+184(SB)/2, $0x0001
+DATA fields16<>+186(SB)/2, $0x0001
+DATA fields16<>+188(SB)/2, $0x0001
+DATA fields16<>+190(SB)/2, $0x0001
+DATA fields16<>+256(SB)/1, $0x00
+DATA fields16<>+257(SB)/1, $0x01
+DATA fields16<>+258(SB)/1, $0x00
+DATA fields16<>+259(SB)/1, $0x01
+DATA fields16<>+260(SB)/1, $0x00
+DATA fields16<>+261(SB)/1, $0x01
+DATA fields16<>+262(SB)/1, $0x00
+DATA fields16<>+263(SB)/1, $0x01
+DATA fields16<>+264(SB)/1, $0x01
+DATA fields16<>+265(SB)/1, $0x02
+DATA fields16<>+266(SB)/1, $0x01
+DATA fields16<>+267(SB)/1, $0x02
+DATA fields16<>+268(SB)/1, $0x01
+DATA fields16<>+269(SB)/1, $0x02
+DATA fields16<>+270(SB)/1, $0x01
+DATA fields16<>+271(SB)/1, $0x02
+DATA fields16<>+272(SB)/1, $0x02
+DATA fields16<>+273(SB)/1, $0x03
+DATA fields16<>+274(SB)/1, $0x02
+DATA fields16<>+275(SB)/1, $0x03
+DATA fields16<>+276(SB)/1, $0x02
+DATA fields16<>+277(SB)/1, $0x03
+DATA fields16<>+278(SB)/1, $0x02
+DATA fields16<>+279(SB)/1, $0x03
+DATA fields16<>+280(SB)/1, $0x03
+DATA fields16<>+281(SB)/1, $0x04
+DATA fields16<>+282(SB)/1, $0x03
+DATA fields16<>+283(SB)/1, $0x04
+DATA fields16<>+284(SB)/1, $0x03
+DATA fields16<>+285(SB)/1, $0x04
+DATA fields16<>+286(SB)/1, $0x03
+DATA fields16<>+287(SB)/1, $0x04
+DATA fields16<>+288(SB)/1, $0x04
+DATA fields16<>+289(SB)/1, $0x05
+DATA fields16<>+290(SB)/1, $0x04
+DATA fields16<>+291(SB)/1, $0x05
+DATA fields16<>+292(SB)/1, $0x04
+DATA fields16<>+293(SB)/1, $0x05
+DATA fields16<>+294(SB)/1, $0x04
+DATA fields16<>+295(SB)/1, $0x05
+DATA fields16<>+296(SB)/1, $0x05
+DATA fields16<>+297(SB)/1, $0x06
+DATA fields16<>+298(SB)/1, $0x05
+DATA fields16<>+299(SB)/1, $0x06
+DATA fields16<>+300(SB)/1, $0x05
+DATA fields16<>+301(SB)/1, $0x06
+DATA fields16<>+302(SB)/1, $0x05
+DATA fields16<>+303(SB)/1, $0x06
+DATA fields16<>+304(SB)/1, $0x06
+DATA fields16<>+305(SB)/1, $0x07
+DATA fields16<>+306(SB)/1, $0x06
+DATA fields16<>+307(SB)/1, $0x07
+DATA fields16<>+308(SB)/1, $0x06
+DATA fields16<>+309(SB)/1, $0x07
+DATA fields16<>+310(SB)/1, $0x06
+DATA fields16<>+311(SB)/1, $0x07
+DATA fields16<>+312(SB)/1, $0x07
+DATA fields16<>+313(SB)/1, $0x08
+DATA fields16<>+314(SB)/1, $0x07
+DATA fields16<>+315(SB)/1, $0x08
+DATA fields16<>+316(SB)/1, $0x07
+DATA fields16<>+317(SB)/1, $0x08
+DATA fields16<>+318(SB)/1, $0x07
+DATA fields16<>+319(SB)/1, $0x08
+DATA fields16<>+320(SB)/2, $0x0000
+DATA fields16<>+322(SB)/2, $0x0002
+DATA fields16<>+324(SB)/2, $0x0004
+DATA fields16<>+326(SB)/2, $0x0006
+DATA fields16<>+328(SB)/2, $0x0000
+DATA fields16<>+330(SB)/2, $0x0002
+DATA fields16<>+332(SB)/2, $0x0004
+DATA fields16<>+334(SB)/2, $0x0006
+DATA fields16<>+336(SB)/2, $0x0000
+DATA fields16<>+338(SB)/2, $0x0002
+DATA fields16<>+340(SB)/2, $0x0004
+DATA fields16<>+342(SB)/2, $0x0006
+DATA fields16<>+344(SB)/2, $0x0000
+DATA fields16<>+346(SB)/2, $0x0002
+DATA fields16<>+348(SB)/2, $0x0004
+DATA fields16<>+350(SB)/2, $0x0006
+DATA fields16<>+352(SB)/2, $0x0000
+DATA fields16<>+354(SB)/2, $0x0002
+DATA fields16<>+356(SB)/2, $0x0004
+DATA fields16<>+358(SB)/2, $0x0006
+DATA fields16<>+360(SB)/2, $0x0000
+DATA fields16<>+362(SB)/2, $0x0002
+DATA fields16<>+364(SB)/2, $0x0004
+DATA fields16<>+366(SB)/2, $0x0006
+DATA fields16<>+368(SB)/2, $0x0000
+DATA fields16<>+370(SB)/2, $0x0002
+DATA fields16<>+372(SB)/2, $0x0004
+DATA fields16<>+374(SB)/2, $0x0006
+DATA fields16<>+376(SB)/2, $0x0000
+DATA fields16<>+378(SB)/2, $0x0002
+DATA fields16<>+380(SB)/2, $0x0004
+DATA fields16<>+382(SB)/2, $0x0006
+DATA fields16<>+384(SB)/2, $0x0003
+DATA fields16<>+386(SB)/2, $0x0003
+DATA fields16<>+388(SB)/2, $0x0003
+DATA fields16<>+390(SB)/2, $0x0003
+DATA fields16<>+392(SB)/2, $0x0003
+DATA fields16<>+394(SB)/2, $0x0003
+DATA fields16<>+396(SB)/2, $0x0003
+DATA fields16<>+398(SB)/2, $0x0003
+DATA fields16<>+400(SB)/2, $0x0003
+DATA fields16<>+402(SB)/2, $0x0003
+DATA fields16<>+404(SB)/2, $0x0003
+DATA fields16<>+406(SB)/2, $0x0003
+DATA fields16<>+408(SB)/2, $0x0003
+DATA fields16<>+410(SB)/2, $0x0003
+DATA fields16<>+412(SB)/2, $0x0003
+DATA fields16<>+414(SB)/2, $0x0003
+DATA fields16<>+416(SB)/2, $0x0003
+DATA fields16<>+418(SB)/2, $0x0003
+DATA fields16<>+420(SB)/2, $0x0003
+DATA fields16<>+422(SB)/2, $0x0003
+DATA fields16<>+424(SB)/2, $0x0003
+DATA fields16<>+426(SB)/2, $0x0003
+DATA fields16<>+428(SB)/2, $0x0003
+DATA fields16<>+430(SB)/2, $0x0003
+DATA fields16<>+432(SB)/2, $0x0003
+DATA fields16<>+434(SB)/2, $0x0003
+DATA fields16<>+436(SB)/2, $0x0003
+DATA fields16<>+438(SB)/2, $0x0003
+DATA fields16<>+440(SB)/2, $0x0003
+DATA fields16<>+442(SB)/2, $0x0003
+DATA fields16<>+444(SB)/2, $0x0003
+DATA fields16<>+446(SB)/2, $0x0003
+DATA fields16<>+512(SB)/1, $0x00
+DATA fields16<>+513(SB)/1, $0x01
+DATA fields16<>+514(SB)/1, $0x00
+DATA fields16<>+515(SB)/1, $0x01
+DATA fields16<>+516(SB)/1, $0x01
+DATA fields16<>+517(SB)/1, $0x02
+DATA fields16<>+518(SB)/1, $0x01
+DATA fields16<>+519(SB)/1, $0x02
+DATA fields16<>+520(SB)/1, $0x02
+DATA fields16<>+521(SB)/1, $0x03
+DATA fields16<>+522(SB)/1, $0x02
+DATA fields16<>+523(SB)/1, $0x03
+DATA fields16<>+524(SB)/1, $0x03
+DATA fields16<>+525(SB)/1, $0x04
+DATA fields16<>+526(SB)/1, $0x03
+DATA fields16<>+527(SB)/1, $0x04
+DATA fields16<>+528(SB)/1, $0x04
+DATA fields16<>+529(SB)/1, $0x05
+DATA fields16<>+530(SB)/1, $0x04
+DATA fields16<>+531(SB)/1, $0x05
+DATA fields16<>+532(SB)/1, $0x05
+DATA fields16<>+533(SB)/1, $0x06
+DATA fields16<>+534(SB)/1, $0x05
+DATA fields16<>+535(SB)/1, $0x06
+DATA fields16<>+536(SB)/1, $0x06
+DATA fields16<>+537(SB)/1, $0x07
+DATA fields16<>+538(SB)/1, $0x06
+DATA fields16<>+539(SB)/1, $0x07
+DATA fields16<>+540(SB)/1, $0x07
+DATA fields16<>+541(SB)/1, $0x08
+DATA fields16<>+542(SB)/1, $0x07
+DATA fields16<>+543(SB)/1, $0x08
+DATA fields16<>+544(SB)/1, $0x08
+DATA fields16<>+545(SB)/1, $0x09
+DATA fields16<>+546(SB)/1, $0x08
+DATA fields16<>+547(SB)/1, $0x09
+DATA fields16<>+548(SB)/1, $0x09
+DATA fields16<>+549(SB)/1, $0x0a
+DATA fields16<>+550(SB)/1, $0x09
+DATA fields16<>+551(SB)/1, $0x0a
+DATA fields16<>+552(SB)/1, $0x0a
+DATA fields16<>+553(SB)/1, $0x0b
+DATA fields16<>+554(SB)/1, $0x0a
+DATA fields16<>+555(SB)/1, $0x0b
+DATA fields16<>+556(SB)/1, $0x0b
+DATA fields16<>+557(SB)/1, $0x0c
+DATA fields16<>+558(SB)/1, $0x0b
+DATA fields16<>+559(SB)/1, $0x0c
+DATA fields16<>+560(SB)/1, $0x0c
+DATA fields16<>+561(SB)/1, $0x0d
+DATA fields16<>+562(SB)/1, $0x0c
+DATA fields16<>+563(SB)/1, $0x0d
+DATA fields16<>+564(SB)/1, $0x0d
+DATA fields16<>+565(SB)/1, $0x0e
+DATA fields16<>+566(SB)/1, $0x0d
+DATA fields16<>+567(SB)/1, $0x0e
+DATA fields16<>+568(SB)/1, $0x0e
+DATA fields16<>+569(SB)/1, $0x0f
+DATA fields16<>+570(SB)/1, $0x0e
+DATA fields16<>+571(SB)/1, $0x0f
+DATA fields16<>+572(SB)/1, $0x0f
+DATA fields16<>+573(SB)/1, $0x10
+DATA fields16<>+574(SB)/1, $0x0f
+DATA fields16<>+575(SB)/1, $0x10
+DATA fields16<>+576(SB)/2, $0x0000
+DATA fields16<>+578(SB)/2, $0x0004
+DATA fields16<>+580(SB)/2, $0x0000
+DATA fields16<>+582(SB)/2, $0x0004
+DATA fields16<>+584(SB)/2, $0x0000
+DATA fields16<>+586(SB)/2, $0x0004
+DATA fields16<>+588(SB)/2, $0x0000
+DATA fields16<>+590(SB)/2, $0x0004
+DATA fields16<>+592(SB)/2, $0x0000
+DATA fields16<>+594(SB)/2, $0x0004
+DATA fields16<>+596(SB)/2, $0x0000
+DATA fields16<>+598(SB)/2, $0x0004
+DATA fields16<>+600(SB)/2, $0x0000
+DATA fields16<>+602(SB)/2, $0x0004
+DATA fields16<>+604(SB)/2, $0x0000
+DATA fields16<>+606(SB)/2, $0x0004
+DATA fields16<>+608(SB)/2, $0x0000
+DATA fields16<>+610(SB)/2, $0x0004
+DATA fields16<>+612(SB)/2, $0x0000
+DATA fields16<>+614(SB)/2, $0x0004
+DATA fields16<>+616(SB)/2, $0x0000
+DATA fields16<>+618(SB)/2, $0x0004
+DATA fields16<>+620(SB)/2, $0x0000
+DATA fields16<>+622(SB)/2, $0x0004
+DATA fields16<>+624(SB)/2, $0x0000
+DATA fields16<>+626(SB)/2, $0x0004
+DATA fields16<>+628(SB)/2, $0x0000
+DATA fields16<>+630(SB)/2, $0x0004
+DATA fields16<>+632(SB)/2, $0x0000
+DATA fields16<>+634(SB)/2, $0x0004
+DATA fields16<>+636(SB)/2, $0x0000
+DATA fields16<>+638(SB)/2, $0x0004
+DATA fields16<>+640(SB)/2, $0x000f
+DATA fields16<>+642(SB)/2, $0x000f
+DATA fields16<>+644(SB)/2, $0x000f
+DATA fields16<>+646(SB)/2, $0x000f
+DATA fields16<>+648(SB)/2, $0x000f
+DATA fields16<>+650(SB)/2, $0x000f
+DATA fields16<>+652(SB)/2, $0x000f
+DATA fields16<>+654(SB)/2, $0x000f
+DATA fields16<>+656(SB)/2, $0x000f
+DATA fields16<>+658(SB)/2, $0x000f
+DATA fields16<>+660(SB)/2, $0x000f
+DATA fields16<>+662(SB)/2, $0x000f
+DATA fields16<>+664(SB)/2, $0x000f
+DATA fields16<>+666(SB)/2, $0x000f
+DATA fields16<>+668(SB)/2, $0x000f
+DATA fields16<>+670(SB)/2, $0x000f
+DATA fields16<>+672(SB)/2, $0x000f
+DATA fields16<>+674(SB)/2, $0x000f
+DATA fields16<>+676(SB)/2, $0x000f
+DATA fields16<>+678(SB)/2, $0x000f
+DATA fields16<>+680(SB)/2, $0x000f
+DATA fields16<>+682(SB)/2, $0x000f
+DATA fields16<>+684(SB)/2, $0x000f
+DATA fields16<>+686(SB)/2, $0x000f
+DATA fields16<>+688(SB)/2, $0x000f
+DATA fields16<>+690(SB)/2, $0x000f
+DATA fields16<>+692(SB)/2, $0x000f
+DATA fields16<>+694(SB)/2, $0x000f
+DATA fields16<>+696(SB)/2, $0x000f
+DATA fields16<>+698(SB)/2, $0x000f
+DATA fields16<>+700(SB)/2, $0x000f
+DATA fields16<>+702(SB)/2, $0x000f
+DATA fields16<>+768(SB)/1, $0x00
+DATA fields16<>+769(SB)/1, $0x01
+DATA fields16<>+770(SB)/1, $0x01
+DATA fields16<>+771(SB)/1, $0x02
+DATA fields16<>+772(SB)/1, $0x02
+DATA fields16<>+773(SB)/1, $0x03
+DATA fields16<>+774(SB)/1, $0x03
+DATA fields16<>+775(SB)/1, $0x04
+DATA fields16<>+776(SB)/1, $0x04
+DATA fields16<>+777(SB)/1, $0x05
+DATA fields16<>+778(SB)/1, $0x05
+DATA fields16<>+779(SB)/1, $0x06
+DATA fields16<>+780(SB)/1, $0x06
+DATA fields16<>+781(SB)/1, $0x07
+DATA fields16<>+782(SB)/1, $0x07
+DATA fields16<>+783(SB)/1, $0x08
+DATA fields16<>+784(SB)/1, $0x08
+DATA fields16<>+785(SB)/1, $0x09
+DATA fields16<>+786(SB)/1, $0x09
+DATA fields16<>+787(SB)/1, $0x0a
+DATA fields16<>+788(SB)/1, $0x0a
+DATA fields16<>+789(SB)/1, $0x0b
+DATA fields16<>+790(SB)/1, $0x0b
+DATA fields16<>+791(SB)/1, $0x0c
+DATA fields16<>+792(SB)/1, $0x0c
+DATA fields16<>+793(SB)/1, $0x0d
+DATA fields16<>+794(SB)/1, $0x0d
+DATA fields16<>+795(SB)/1, $0x0e
+DATA fields16<>+796(SB)/1, $0x0e
+DATA fields16<>+797(SB)/1, $0x0f
+DATA fields16<>+798(SB)/1, $0x0f
+DATA fields16<>+799(SB)/1, $0x10
+DATA fields16<>+800(SB)/1, $0x10
+DATA fields16<>+801(SB)/1, $0x11
+DATA fields16<>+802(SB)/1, $0x11
+DATA fields16<>+803(SB)/1, $0x12
+DATA fields16<>+804(SB)/1, $0x12
+DATA fields16<>+805(SB)/1, $0x13
+DATA fields16<>+806(SB)/1, $0x13
+DATA fields16<>+807(SB)/1, $0x14
+DATA fields16<>+808(SB)/1, $0x14
+DATA fields16<>+809(SB)/1, $0x15
+DATA fields16<>+810(SB)/1, $0x15
+DATA fields16<>+811(SB)/1, $0x16
+DATA fields16<>+812(SB)/1, $0x16
+DATA fields16<>+813(SB)/1, $0x17
+DATA fields16<>+814(SB)/1, $0x17
+DATA fields16<>+815(SB)/1, $0x18
+DATA fields16<>+816(SB)/1, $0x18
+DATA fields16<>+817(SB)/1, $0x19
+DATA fields16<>+818(SB)/1, $0x19
+DATA fields16<>+819(SB)/1, $0x1a
+DATA fields16<>+820(SB)/1, $0x1a
+DATA fields16<>+821(SB)/1, $0x1b
+DATA fields16<>+822(SB)/1, $0x1b
+DATA fields16<>+823(SB)/1, $0x1c
+DATA fields16<>+824(SB)/1, $0x1c
+DATA fields16<>+825(SB)/1, $0x1d
+DATA fields16<>+826(SB)/1, $0x1d
+DATA fields16<>+827(SB)/1, $0x1e
+DATA fields16<>+828(SB)/1, $0x1e
+DATA fields16<>+829(SB)/1, $0x1f
+DATA fields16<>+830(SB)/1, $0x1f
+DATA fields16<>+831(SB)/1, $0x20
+DATA fields16<>+832(SB)/2, $0x0000
+DATA fields16<>+834(SB)/2, $0x0000
+DATA fields16<>+836(SB)/2, $0x0000
+DATA fields16<>+838(SB)/2, $0x0000
+DATA fields16<>+840(SB)/2, $0x0000
+DATA fields16<>+842(SB)/2, $0x0000
+DATA fields16<>+844(SB)/2, $0x0000
+DATA fields16<>+846(SB)/2, $0x0000
+DATA fields16<>+848(SB)/2, $0x0000
+DATA fields16<>+850(SB)/2, $0x0000
+DATA fields16<>+852(SB)/2, $0x0000
+DATA fields16<>+854(SB)/2, $0x0000
+DATA fields16<>+856(SB)/2, $0x0000
+DATA fields16<>+858(SB)/2, $0x0000
+DATA fields16<>+860(SB)/2, $0x0000
+DATA fields16<>+862(SB)/2, $0x0000
+DATA fields16<>+864(SB)/2, $0x0000
+DATA fields16<>+866(SB)/2, $0x0000
+DATA fields16<>+868(SB)/2, $0x0000
+DATA fields16<>+870(SB)/2, $0x0000
+DATA fields16<>+872(SB)/2, $0x0000
+DATA fields16<>+874(SB)/2, $0x0000
+DATA fields16<>+876(SB)/2, $0x0000
+DATA fields16<>+878(SB)/2, $0x0000
+DATA fields16<>+880(SB)/2, $0x0000
+DATA fields16<>+882(SB)/2, $0x0000
+DATA fields16<>+884(SB)/2, $0x0000
+DATA fields16<>+886(SB)/2, $0x0000
+DATA fields16<>+888(SB)/2, $0x0000
+DATA fields16<>+890(SB)/2, $0x0000
+DATA fields16<>+892(SB)/2, $0x0000
+DATA fields16<>+894(SB)/2, $0x0000
+DATA fields16<>+896(SB)/2, $0x00ff
+DATA fields16<>+898(SB)/2, $0x00ff
+DATA fields16<>+900(SB)/2, $0x00ff
+DATA fields16<>+902(SB)/2, $0x00ff
+DATA fields16<>+904(SB)/2, $0x00ff
+DATA fields16<>+906(SB)/2, $0x00ff
+DATA fields16<>+908(SB)/2, $0x00ff
+DATA fields16<>+910(SB)/2, $0x00ff
+DATA fields16<>+912(SB)/2, $0x00ff
+DATA fields16<>+914(SB)/2, $0x00ff
+DATA fields16<>+916(SB)/2, $0x00ff
+DATA fields16<>+918(SB)/2, $0x00ff
+DATA fields16<>+920(SB)/2, $0x00ff
+DATA fields16<>+922(SB)/2, $0x00ff
+DATA fields16<>+924(SB)/2, $0x00ff
+DATA fields16<>+926(SB)/2, $0x00ff
+DATA fields16<>+928(SB)/2, $0x00ff
+DATA fields16<>+930(SB)/2, $0x00ff
+DATA fields16<>+932(SB)/2, $0x00ff
+DATA fields16<>+934(SB)/2, $0x00ff
+DATA fields16<>+936(SB)/2, $0x00ff
+DATA fields16<>+938(SB)/2, $0x00ff
+DATA fields16<>+940(SB)/2, $0x00ff
+DATA fields16<>+942(SB)/2, $0x00ff
+DATA fields16<>+944(SB)/2, $0x00ff
+DATA fields16<>+946(SB)/2, $0x00ff
+DATA fields16<>+948(SB)/2, $0x00ff
+DATA fields16<>+950(SB)/2, $0x00ff
+DATA fields16<>+952(SB)/2, $0x00ff
+DATA fields16<>+954(SB)/2, $0x00ff
+DATA fields16<>+956(SB)/2, $0x00ff
+DATA fields16<>+958(SB)/2, $0x00ff
+DATA fields16<>+1024(SB)/1, $0x00
+DATA fields16<>+1025(SB)/1, $0x01
+DATA fields16<>+1026(SB)/1, $0x02
+DATA fields16<>+1027(SB)/1, $0x03
+DATA fields16<>+1028(SB)/1, $0x04
+DATA fields16<>+1029(SB)/1, $0x05
+DATA fields16<>+1030(SB)/1, $0x06
+DATA fields16<>+1031(SB)/1, $0x07
+DATA fields16<>+1032(SB)/1, $0x08
+DATA fields16<>+1033(SB)/1, $0x09
+DATA fields16<>+1034(SB)/1, $0x0a
+DATA fields16<>+1035(SB)/1, $0x0b
+DATA fields16<>+1036(SB)/1, $0x0c
+DATA fields16<>+1037(SB)/1, $0x0d
+DATA fields16<>+1038(SB)/1, $0x0e
+DATA fields16<>+1039(SB)/1, $0x0f
+DATA fields16<>+1040(SB)/1, $0x10
+DATA fields16<>+1041(SB)/1, $0x11
+DATA fields16<>+1042(SB)/1, $0x12
+DATA fields16<>+1043(SB)/1, $0x13
+DATA fields16<>+1044(SB)/1, $0x14
+DATA fields16<>+1045(SB)/1, $0x15
+DATA fields16<>+1046(SB)/1, $0x16
+DATA fields16<>+1047(SB)/1, $0x17
+DATA fields16<>+1048(SB)/1, $0x18
+DATA fields16<>+1049(SB)/1, $0x19
+DATA fields16<>+1050(SB)/1, $0x1a
+DATA fields16<>+1051(SB)/1, $0x1b
+DATA fields16<>+1052(SB)/1, $0x1c
+DATA fields16<>+1053(SB)/1, $0x1d
+DATA fields16<>+1054(SB)/1, $0x1e
+DATA fields16<>+1055(SB)/1, $0x1f
+DATA fields16<>+1056(SB)/1, $0x20
+DATA fields16<>+1057(SB)/1, $0x21
+DATA fields16<>+1058(SB)/1, $0x22
+DATA fields16<>+1059(SB)/1, $0x23
+DATA fields16<>+1060(SB)/1, $0x24
+DATA fields16<>+1061(SB)/1, $0x25
+DATA fields16<>+1062(SB)/1, $0x26
+DATA fields16<>+1063(SB)/1, $0x27
+DATA fields16<>+1064(SB)/1, $0x28
+DATA fields16<>+1065(SB)/1, $0x29
+DATA fields16<>+1066(SB)/1, $0x2a
+DATA fields16<>+1067(SB)/1, $0x2b
+DATA fields16<>+1068(SB)/1, $0x2c
+DATA fields16<>+1069(SB)/1, $0x2d
+DATA fields16<>+1070(SB)/1, $0x2e
+DATA fields16<>+1071(SB)/1, $0x2f
+DATA fields16<>+1072(SB)/1, $0x30
+DATA fields16<>+1073(SB)/1, $0x31
+DATA fields16<>+1074(SB)/1, $0x32
+DATA fields16<>+1075(SB)/1, $0x33
+DATA fields16<>+1076(SB)/1, $0x34
+DATA fields16<>+1077(SB)/1, $0x35
+DATA fields16<>+1078(SB)/1, $0x36
+DATA fields16<>+1079(SB)/1, $0x37
+DATA fields16<>+1080(SB)/1, $0x38
+DATA fields16<>+1081(SB)/1, $0x39
+DATA fields16<>+1082(SB)/1, $0x3a
+DATA fields16<>+1083(SB)/1, $0x3b
+DATA fields16<>+1084(SB)/1, $0x3c
+DATA fields16<>+1085(SB)/1, $0x3d
+DATA fields16<>+1086(SB)/1, $0x3e
+DATA fields16<>+1087(SB)/1, $0x3f
+DATA fields16<>+1088(SB)/2, $0x0000
+DATA fields16<>+1090(SB)/2, $0x0000
+DATA fields16<>+1092(SB)/2, $0x0000
+DATA fields16<>+1094(SB)/2, $0x0000
+DATA fields16<>+1096(SB)/2, $0x0000
+DATA fields16<>+1098(SB)/2, $0x0000
+DATA fields16<>+1100(SB)/2, $0x0000
+DATA fields16<>+1102(SB)/2, $0x0000
+DATA fields16<>+1104(SB)/2, $0x0000
+DATA fields16<>+1106(SB)/2, $0x0000
+DATA fields16<>+1108(SB)/2, $0x0000
+DATA fields16<>+1110(SB)/2, $0x0000
+DATA fields16<>+1112(SB)/2, $0x0000
+DATA fields16<>+1114(SB)/2, $0x0000
+DATA fields16<>+1116(SB)/2, $0x0000
+DATA fields16<>+1118(SB)/2, $0x0000
+DATA fields16<>+1120(SB)/2, $0x0000
+DATA fields16<>+1122(SB)/2, $0x0000
+DATA fields16<>+1124(SB)/2, $0x0000
+DATA fields16<>+1126(SB)/2, $0x0000
+DATA fields16<>+1128(SB)/2, $0x0000
+DATA fields16<>+1130(SB)/2, $0x0000
+DATA fields16<>+1132(SB)/2, $0x0000
+DATA fields16<>+1134(SB)/2, $0x0000
+DATA fields16<>+1136(SB)/2, $0x0000
+DATA fields16<>+1138(SB)/2, $0x0000
+DATA fields16<>+1140(SB)/2, $0x0000
+DATA fields16<>+1142(SB)/2, $0x0000
+DATA fields16<>+1144(SB)/2, $0x0000
+DATA fields16<>+1146(SB)/2, $0x0000
+DATA fields16<>+1148(SB)/2, $0x0000
+DATA fields16<>+1150(SB)/2, $0x0000
+DATA fields16<>+1152(SB)/2, $0xffff
+DATA fields16<>+1154(SB)/2, $0xffff
+DATA fields16<>+1156(SB)/2, $0xffff
+DATA fields16<>+1158(SB)/2, $0xffff
+DATA fields16<>+1160(SB)/2, $0xffff
+DATA fields16<>+1162(SB)/2, $0xffff
+DATA fields16<>+1164(SB)/2, $0xffff
+DATA fields16<>+1166(SB)/2, $0xffff
+DATA fields16<>+1168(SB)/2, $0xffff
+DATA fields16<>+1170(SB)/2, $0xffff
+DATA fields16<>+1172(SB)/2, $0xffff
+DATA fields16<>+1174(SB)/2, $0xffff
+DATA fields16<>+1176(SB)/2, $0xffff
+DATA fields16<>+1178(SB)/2, $0xffff
+DATA fields16<>+1180(SB)/2, $0xffff
+DATA fields16<>+1182(SB)/2, $0xffff
+DATA fields16<>+1184(SB)/2, $0xffff
+DATA fields16<>+1186(SB)/2, $0xffff
+DATA fields16<>+1188(SB)/2, $0xffff
+DATA fields16<>+1190(SB)/2, $0xffff
+DATA fields16<>+1192(SB)/2, $0xffff
+DATA fields16<>+1194(SB)/2, $0xffff
+DATA fields16<>+1196(SB)/2, $0xffff
+DATA fields16<>+1198(SB)/2, $0xffff
+DATA fields16<>+1200(SB)/2, $0xffff
+DATA fields16<>+1202(SB)/2, $0xffff
+DATA fields16<>+1204(SB)/2, $0xffff
+DATA fields16<>+1206(SB)/2, $0xffff
+DATA fields16<>+1208(SB)/2, $0xffff
+DATA fields16<>+1210(SB)/2, $0xffff
+DATA fields16<>+1212(SB)/2, $0xffff
+DATA fields16<>+1214(SB)/2, $0xffff
+GLOBL fields16<>(SB), RODATA|NOPTR, $1216
+
+DATA minus16<>+0(SB)/4, $0xffffffff
+DATA minus16<>+4(SB)/4, $0xffffffff
+DATA minus16<>+8(SB)/4, $0xffffffff
+DATA minus16<>+12(SB)/4, $0xffffffff
+DATA minus16<>+16(SB)/4, $0xffffffff
+DATA minus16<>+20(SB)/4, $0xffffffff
+DATA minus16<>+24(SB)/4, $0xffffffff
+DATA minus16<>+28(SB)/4, $0xffffffff
+DATA minus16<>+32(SB)/4, $0xffffffff
+DATA minus16<>+36(SB)/4, $0xffffffff
+DATA minus16<>+40(SB)/4, $0xffffffff
+DATA minus16<>+44(SB)/4, $0xffffffff
+DATA minus16<>+48(SB)/4, $0xffffffff
+DATA minus16<>+52(SB)/4, $0xffffffff
+DATA minus16<>+56(SB)/4, $0xffffffff
+DATA minus16<>+60(SB)/4, $0xffffffff
+GLOBL minus16<>(SB), RODATA|NOPTR, $64
+
+DATA nibble16<>+0(SB)/4, $0x000f000f
+DATA nibble16<>+4(SB)/4, $0x000f000f
+DATA nibble16<>+8(SB)/4, $0x000f000f
+DATA nibble16<>+12(SB)/4, $0x000f000f
+DATA nibble16<>+16(SB)/4, $0x000f000f
+DATA nibble16<>+20(SB)/4, $0x000f000f
+DATA nibble16<>+24(SB)/4, $0x000f000f
+DATA nibble16<>+28(SB)/4, $0x000f000f
+DATA nibble16<>+32(SB)/4, $0x000f000f
+DATA nibble16<>+36(SB)/4, $0x000f000f
+DATA nibble16<>+40(SB)/4, $0x000f000f
+DATA nibble16<>+44(SB)/4, $0x000f000f
+DATA nibble16<>+48(SB)/4, $0x000f000f
+DATA nibble16<>+52(SB)/4, $0x000f000f
+DATA nibble16<>+56(SB)/4, $0x000f000f
+DATA nibble16<>+60(SB)/4, $0x000f000f
+GLOBL nibble16<>(SB), RODATA|NOPTR, $64
+
+DATA pair4<>+0(SB)/4, $0x00100001
+DATA pair4<>+4(SB)/4, $0x00100001
+DATA pair4<>+8(SB)/4, $0x00100001
+DATA pair4<>+12(SB)/4, $0x00100001
+DATA pair4<>+16(SB)/4, $0x00100001
+DATA pair4<>+20(SB)/4, $0x00100001
+DATA pair4<>+24(SB)/4, $0x00100001
+DATA pair4<>+28(SB)/4, $0x00100001
+DATA pair4<>+32(SB)/4, $0x00100001
+DATA pair4<>+36(SB)/4, $0x00100001
+DATA pair4<>+40(SB)/4, $0x00100001
+DATA pair4<>+44(SB)/4, $0x00100001
+DATA pair4<>+48(SB)/4, $0x00100001
+DATA pair4<>+52(SB)/4, $0x00100001
+DATA pair4<>+56(SB)/4, $0x00100001
+DATA pair4<>+60(SB)/4, $0x00100001
+GLOBL pair4<>(SB), RODATA|NOPTR, $64
+
+DATA pair2<>+0(SB)/4, $0x00040001
+DATA pair2<>+4(SB)/4, $0x00040001
+DATA pair2<>+8(SB)/4, $0x00040001
+DATA pair2<>+12(SB)/4, $0x00040001
+DATA pair2<>+16(SB)/4, $0x00040001
+DATA pair2<>+20(SB)/4, $0x00040001
+DATA pair2<>+24(SB)/4, $0x00040001
+DATA pair2<>+28(SB)/4, $0x00040001
+DATA pair2<>+32(SB)/4, $0x00040001
+DATA pair2<>+36(SB)/4, $0x00040001
+DATA pair2<>+40(SB)/4, $0x00040001
+DATA pair2<>+44(SB)/4, $0x00040001
+DATA pair2<>+48(SB)/4, $0x00040001
+DATA pair2<>+52(SB)/4, $0x00040001
+DATA pair2<>+56(SB)/4, $0x00040001
+DATA pair2<>+60(SB)/4, $0x00040001
+GLOBL pair2<>(SB), RODATA|NOPTR, $64
+
+// func splitUnits2AVX512(r *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
+TEXT ·splitUnits2AVX512(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields16<>+0(SB), CX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	VPBROADCASTW 64(AX), Z0
+	VPBROADCASTW 68(AX), Z1
+	VPBROADCASTW 72(AX), Z2
+	VPBROADCASTW 76(AX), Z3
+	VPBROADCASTW 80(AX), Z4
+	VMOVDQU64    minus16<>+0(SB), Z5
+	VPSUBW       Z5, Z3, Z5
+	VMOVDQU64    nibble16<>+0(SB), Z6
+
+splitUnits2:
+	VMOVDQU64  (DX), Z7
+	ADDQ       $0x40, DX
+	VMOVQ      32(AX), X8
+	VPSRLW     X8, Z7, Z8
+	VPANDD     Z1, Z8, Z8
+	VPSUBW     Z0, Z8, Z8
+	VPCMPUW    $0x06, Z6, Z8, K1
+	VPTESTMW   Z4, Z7, K2
+	KORD       K1, K2, K1
+	KMOVD      K1, SI
+	MOVL       SI, (BX)
+	ADDQ       $0x04, BX
+	VMOVQ      40(AX), X9
+	VPSRLW     X9, Z7, Z9
+	VPANDD     Z2, Z9, Z9
+	VPSLLW     $0x04, Z9, Z9
+	VPTERNLOGD $0xea, Z9, Z6, Z8
+	MOVQ       88(AX), DI
+	MOVQ       96(AX), SI
+	ADDQ       SI, 88(AX)
+	MOVQ       120(AX), SI
+	CMPQ       SI, $0x03
+	JNE        splitUnits2symsnot3
+	VPMOVWB    Z8, (DI)
+	JMP        splitUnits2symsdone
+
+splitUnits2symsnot3:
+	CMPQ     SI, $0x02
+	JNE      splitUnits2symsnot2
+	VPMADDWD pair4<>+0(SB), Z8, Z8
+	VPMOVDB  Z8, (DI)
+	JMP      splitUnits2symsdone
+
+splitUnits2symsnot2:
+	CMPQ     SI, $0x01
+	JNE      splitUnits2symsnot1
+	VPMADDWD pair2<>+0(SB), Z8, Z8
+	VPMOVDW  Z8, Y8
+	VPMADDWD pair4<>+0(SB), Y8, Y8
+	VPMOVDB  Y8, (DI)
+	JMP      splitUnits2symsdone
+
+splitUnits2symsnot1:
+	VPTESTMW Z8, Z8, K1
+	KMOVD    K1, SI
+	MOVL     SI, (DI)
+
+splitUnits2symsdone:
+	VMOVQ      56(AX), X8
+	VPSRLW     X8, Z7, Z8
+	VMOVQ      48(AX), X9
+	VPSRLW     X9, Z7, Z7
+	VPANDD     Z5, Z7, Z7
+	VPTERNLOGD $0xea, Z7, Z3, Z8
+	LEAQ       128(AX), SI
+	MOVQ       24(AX), DI
+
+splitUnits2plane:
+	VMOVQ   24(SI), X7
+	VPSRLW  X7, Z8, Z7
+	MOVQ    32(SI), R8
+	SHLQ    $0x08, R8
+	VPANDD  128(CX)(R8*1), Z7, Z7
+	MOVQ    (SI), R9
+	MOVQ    8(SI), R8
+	ADDQ    R8, (SI)
+	MOVQ    32(SI), R8
+	CMPQ    R8, $0x03
+	JNE     splitUnits2planenot3
+	VPMOVWB Z7, (R9)
+	JMP     splitUnits2planedone
+
+splitUnits2planenot3:
+	CMPQ     R8, $0x02
+	JNE      splitUnits2planenot2
+	VPMADDWD pair4<>+0(SB), Z7, Z7
+	VPMOVDB  Z7, (R9)
+	JMP      splitUnits2planedone
+
+splitUnits2planenot2:
+	CMPQ     R8, $0x01
+	JNE      splitUnits2planenot1
+	VPMADDWD pair2<>+0(SB), Z7, Z7
+	VPMOVDW  Z7, Y7
+	VPMADDWD pair4<>+0(SB), Y7, Y7
+	VPMOVDB  Y7, (R9)
+	JMP      splitUnits2planedone
+
+splitUnits2planenot1:
+	VPTESTMW Z7, Z7, K1
+	KMOVD    K1, R8
+	MOVL     R8, (R9)
+
+splitUnits2planedone:
+	ADDQ $0x28, SI
+	DECQ DI
+	JNZ  splitUnits2plane
+	DECQ 16(AX)
+	JNZ  splitUnits2
+	VZEROUPPER
+	RET
+
+// func splitUnits4AVX512(r *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
+TEXT ·splitUnits4AVX512(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields32<>+0(SB), CX
+	MOVQ         (AX), DX
+	MOVQ         8(AX), BX
+	VPBROADCASTD 64(AX), Z0
+	VPBROADCASTD 68(AX), Z1
+	VPBROADCASTD 72(AX), Z2
+	VPBROADCASTD 76(AX), Z3
+	VPBROADCASTD 80(AX), Z4
+	VMOVDQU64    minus32<>+0(SB), Z5
+	VPSUBD       Z5, Z3, Z5
+	VMOVDQU64    nibble32<>+0(SB), Z6
+
+splitUnits4:
+	VMOVDQU64  (DX), Z7
+	ADDQ       $0x40, DX
+	VMOVQ      32(AX), X8
+	VPSRLD     X8, Z7, Z8
+	VPANDD     Z1, Z8, Z8
+	VPSUBD     Z0, Z8, Z8
+	VPCMPUD    $0x06, Z6, Z8, K1
+	VPTESTMD   Z4, Z7, K2
+	KORD       K1, K2, K1
+	KMOVD      K1, SI
+	MOVW       SI, (BX)
+	ADDQ       $0x02, BX
+	VMOVQ      40(AX), X9
+	VPSRLD     X9, Z7, Z9
+	VPANDD     Z2, Z9, Z9
+	VPSLLD     $0x04, Z9, Z9
+	VPTERNLOGD $0xea, Z9, Z6, Z8
+	MOVQ       88(AX), DI
+	MOVQ       96(AX), SI
+	ADDQ       SI, 88(AX)
+	MOVQ       120(AX), SI
+	CMPQ       SI, $0x03
+	JNE        splitUnits4symsnot3
+	VPMOVDB    Z8, (DI)
+	JMP        splitUnits4symsdone
+
+splitUnits4symsnot3:
+	CMPQ    SI, $0x04
+	JNE     splitUnits4symsnot4
+	VPMOVDW Z8, (DI)
+	JMP     splitUnits4symsdone
+
+splitUnits4symsnot4:
+	CMPQ     SI, $0x02
+	JNE      splitUnits4symsnot2
+	VPMOVDW  Z8, Y8
+	VPMADDWD pair4<>+0(SB), Y8, Y8
+	VPMOVDB  Y8, (DI)
+	JMP      splitUnits4symsdone
+
+splitUnits4symsnot2:
+	CMPQ     SI, $0x01
+	JNE      splitUnits4symsnot1
+	VPMOVDW  Z8, Y8
+	VPMADDWD pair2<>+0(SB), Y8, Y8
+	VPMOVDW  Y8, X8
+	VPMADDWD pair4<>+0(SB), X8, X8
+	VPMOVDB  X8, (DI)
+	JMP      splitUnits4symsdone
+
+splitUnits4symsnot1:
+	VPTESTMD Z8, Z8, K1
+	KMOVD    K1, SI
+	MOVW     SI, (DI)
+
+splitUnits4symsdone:
+	VMOVQ      56(AX), X8
+	VPSRLD     X8, Z7, Z8
+	VMOVQ      48(AX), X9
+	VPSRLD     X9, Z7, Z7
+	VPANDD     Z5, Z7, Z7
+	VPTERNLOGD $0xea, Z7, Z3, Z8
+	LEAQ       128(AX), SI
+	MOVQ       24(AX), DI
+
+splitUnits4plane:
+	VMOVQ   24(SI), X7
+	VPSRLD  X7, Z8, Z7
+	MOVQ    32(SI), R8
+	SHLQ    $0x08, R8
+	VPANDD  128(CX)(R8*1), Z7, Z7
+	MOVQ    (SI), R9
+	MOVQ    8(SI), R8
+	ADDQ    R8, (SI)
+	MOVQ    32(SI), R8
+	CMPQ    R8, $0x03
+	JNE     splitUnits4planenot3
+	VPMOVDB Z7, (R9)
+	JMP     splitUnits4planedone
+
+splitUnits4planenot3:
+	CMPQ    R8, $0x04
+	JNE     splitUnits4planenot4
+	VPMOVDW Z7, (R9)
+	JMP     splitUnits4planedone
+
+splitUnits4planenot4:
+	CMPQ     R8, $0x02
+	JNE      splitUnits4planenot2
+	VPMOVDW  Z7, Y7
+	VPMADDWD pair4<>+0(SB), Y7, Y7
+	VPMOVDB  Y7, (R9)
+	JMP      splitUnits4planedone
+
+splitUnits4planenot2:
+	CMPQ     R8, $0x01
+	JNE      splitUnits4planenot1
+	VPMOVDW  Z7, Y7
+	VPMADDWD pair2<>+0(SB), Y7, Y7
+	VPMOVDW  Y7, X7
+	VPMADDWD pair4<>+0(SB), X7, X7
+	VPMOVDB  X7, (R9)
+	JMP      splitUnits4planedone
+
+splitUnits4planenot1:
+	VPTESTMD Z7, Z7, K1
+	KMOVD    K1, R8
+	MOVW     R8, (R9)
+
+splitUnits4planedone:
+	ADDQ $0x28, SI
+	DECQ DI
+	JNZ  splitUnits4plane
+	DECQ 16(AX)
+	JNZ  splitUnits4
+	VZEROUPPER
+	RET
+
+DATA fields32<>+0(SB)/1, $0x00
+DATA fields32<>+1(SB)/1, $0x01
+DATA fields32<>+2(SB)/1, $0x02
+DATA fields32<>+3(SB)/1, $0x03
+DATA fields32<>+4(SB)/1, $0x00
+DATA fields32<>+5(SB)/1, $0x01
+DATA fields32<>+6(SB)/1, $0x02
+DATA fields32<>+7(SB)/1, $0x03
+DATA fields32<>+8(SB)/1, $0x00
+DATA fields32<>+9(SB)/1, $0x01
+DATA fields32<>+10(SB)/1, $0x02
+DATA fields32<>+11(SB)/1, $0x03
+DATA fields32<>+12(SB)/1, $0x00
+DATA fields32<>+13(SB)/1, $0x01
+DATA fields32<>+14(SB)/1, $0x02
+DATA fields32<>+15(SB)/1, $0x03
+DATA fields32<>+16(SB)/1, $0x00
+DATA fields32<>+17(SB)/1, $0x01
+DATA fields32<>+18(SB)/1, $0x02
+DATA fields32<>+19(SB)/1, $0x03
+DATA fields32<>+20(SB)/1, $0x00
+DATA fields32<>+21(SB)/1, $0x01
+DATA fields32<>+22(SB)/1, $0x02
+DATA fields32<>+23(SB)/1, $0x03
+DATA fields32<>+24(SB)/1, $0x00
+DATA fields32<>+25(SB)/1, $0x01
+DATA fields32<>+26(SB)/1, $0x02
+DATA fields32<>+27(SB)/1, $0x03
+DATA fields32<>+28(SB)/1, $0x00
+DATA fields32<>+29(SB)/1, $0x01
+DATA fields32<>+30(SB)/1, $0x02
+DATA fields32<>+31(SB)/1, $0x03
+DATA fields32<>+32(SB)/1, $0x01
+DATA fields32<>+33(SB)/1, $0x02
+DATA fields32<>+34(SB)/1, $0x03
+DATA fields32<>+35(SB)/1, $0x04
+DATA fields32<>+36(SB)/1, $0x01
+DATA fields32<>+37(SB)/1, $0x02
+DATA fields32<>+38(SB)/1, $0x03
+DATA fields32<>+39(SB)/1, $0x04
+DATA fields32<>+40(SB)/1, $0x01
+DATA fields32<>+41(SB)/1, $0x02
+DATA fields32<>+42(SB)/1, $0x03
+DATA fields32<>+43(SB)/1, $0x04
+DATA fields32<>+44(SB)/1, $0x01
+DATA fields32<>+45(SB)/1, $0x02
+DATA fields32<>+46(SB)/1, $0x03
+DATA fields32<>+47(SB)/1, $0x04
+DATA fields32<>+48(SB)/1, $0x01
+DATA fields32<>+49(SB)/1, $0x02
+DATA fields32<>+50(SB)/1, $0x03
+DATA fields32<>+51(SB)/1, $0x04
+DATA fields32<>+52(SB)/1, $0x01
+DATA fields32<>+53(SB)/1, $0x02
+DATA fields32<>+54(SB)/1, $0x03
+DATA fields32<>+55(SB)/1, $0x04
+DATA fields32<>+56(SB)/1, $0x01
+DATA fields32<>+57(SB)/1, $0x02
+DATA fields32<>+58(SB)/1, $0x03
+DATA fields32<>+59(SB)/1, $0x04
+DATA fields32<>+60(SB)/1, $0x01
+DATA fields32<>+61(SB)/1, $0x02
+DATA fields32<>+62(SB)/1, $0x03
+DATA fields32<>+63(SB)/1, $0x04
+DATA fields32<>+64(SB)/4, $0x00000000
+DATA fields32<>+68(SB)/4, $0x00000001
+DATA fields32<>+72(SB)/4, $0x00000002
+DATA fields32<>+76(SB)/4, $0x00000003
+DATA fields32<>+80(SB)/4, $0x00000004
+DATA fields32<>+84(SB)/4, $0x00000005
+DATA fields32<>+88(SB)/4, $0x00000006
+DATA fields32<>+92(SB)/4, $0x00000007
+DATA fields32<>+96(SB)/4, $0x00000000
+DATA fields32<>+100(SB)/4, $0x00000001
+DATA fields32<>+104(SB)/4, $0x00000002
+DATA fields32<>+108(SB)/4, $0x00000003
+DATA fields32<>+112(SB)/4, $0x00000004
+DATA fields32<>+116(SB)/4, $0x00000005
+DATA fields32<>+120(SB)/4, $0x00000006
+DATA fields32<>+124(SB)/4, $0x00000007
+DATA fields32<>+128(SB)/4, $0x00000001
+DATA fields32<>+132(SB)/4, $0x00000001
+DATA fields32<>+136(SB)/4, $0x00000001
+DATA fields32<>+140(SB)/4, $0x00000001
+DATA fields32<>+144(SB)/4, $0x00000001
+DATA fields32<>+148(SB)/4, $0x00000001
+DATA fields32<>+152(SB)/4, $0x00000001
+DATA fields32<>+156(SB)/4, $0x00000001
+DATA fields32<>+160(SB)/4, $0x00000001
+DATA fields32<>+164(SB)/4, $0x00000001
+DATA fields32<>+168(SB)/4, $0x00000001
+DATA fields32<>+172(SB)/4, $0x00000001
+DATA fields32<>+176(SB)/4, $0x00000001
+DATA fields32<>+180(SB)/4, $0x00000001
+DATA fields32<>+184(SB)/4, $0x00000001
+DATA fields32<>+188(SB)/4, $0x00000001
+DATA fields32<>+256(SB)/1, $0x00
+DATA fields32<>+257(SB)/1, $0x01
+DATA fields32<>+258(SB)/1, $0x02
+DATA fields32<>+259(SB)/1, $0x03
+DATA fields32<>+260(SB)/1, $0x00
+DATA fields32<>+261(SB)/1, $0x01
+DATA fields32<>+262(SB)/1, $0x02
+DATA fields32<>+263(SB)/1, $0x03
+DATA fields32<>+264(SB)/1, $0x00
+DATA fields32<>+265(SB)/1, $0x01
+DATA fields32<>+266(SB)/1, $0x02
+DATA fields32<>+267(SB)/1, $0x03
+DATA fields32<>+268(SB)/1, $0x00
+DATA fields32<>+269(SB)/1, $0x01
+DATA fields32<>+270(SB)/1, $0x02
+DATA fields32<>+271(SB)/1, $0x03
+DATA fields32<>+272(SB)/1, $0x01
+DATA fields32<>+273(SB)/1, $0x02
+DATA fields32<>+274(SB)/1, $0x03
+DATA fields32<>+275(SB)/1, $0x04
+DATA fields32<>+276(SB)/1, $0x01
+DATA fields32<>+277(SB)/1, $0x02
+DATA fields32<>+278(SB)/1, $0x03
+DATA fields32<>+279(SB)/1, $0x04
+DATA fields32<>+280(SB)/1, $0x01
+DATA fields32<>+281(SB)/1, $0x02
+DATA fields32<>+282(SB)/1, $0x03
+DATA fields32<>+283(SB)/1, $0x04
+DATA fields32<>+284(SB)/1, $0x01
+DATA fields32<>+285(SB)/1, $0x02
+DATA fields32<>+286(SB)/1, $0x03
+DATA fields32<>+287(SB)/1, $0x04
+DATA fields32<>+288(SB)/1, $0x02
+DATA fields32<>+289(SB)/1, $0x03
+DATA fields32<>+290(SB)/1, $0x04
+DATA fields32<>+291(SB)/1, $0x05
+DATA fields32<>+292(SB)/1, $0x02
+DATA fields32<>+293(SB)/1, $0x03
+DATA fields32<>+294(SB)/1, $0x04
+DATA fields32<>+295(SB)/1, $0x05
+DATA fields32<>+296(SB)/1, $0x02
+DATA fields32<>+297(SB)/1, $0x03
+DATA fields32<>+298(SB)/1, $0x04
+DATA fields32<>+299(SB)/1, $0x05
+DATA fields32<>+300(SB)/1, $0x02
+DATA fields32<>+301(SB)/1, $0x03
+DATA fields32<>+302(SB)/1, $0x04
+DATA fields32<>+303(SB)/1, $0x05
+DATA fields32<>+304(SB)/1, $0x03
+DATA fields32<>+305(SB)/1, $0x04
+DATA fields32<>+306(SB)/1, $0x05
+DATA fields32<>+307(SB)/1, $0x06
+DATA fields32<>+308(SB)/1, $0x03
+DATA fields32<>+309(SB)/1, $0x04
+DATA fields32<>+310(SB)/1, $0x05
+DATA fields32<>+311(SB)/1, $0x06
+DATA fields32<>+312(SB)/1, $0x03
+DATA fields32<>+313(SB)/1, $0x04
+DATA fields32<>+314(SB)/1, $0x05
+DATA fields32<>+315(SB)/1, $0x06
+DATA fields32<>+316(SB)/1, $0x03
+DATA fields32<>+317(SB)/1, $0x04
+DATA fields32<>+318(SB)/1, $0x05
+DATA fields32<>+319(SB)/1, $0x06
+DATA fields32<>+320(SB)/4, $0x00000000
+DATA fields32<>+324(SB)/4, $0x00000002
+DATA fields32<>+328(SB)/4, $0x00000004
+DATA fields32<>+332(SB)/4, $0x00000006
+DATA fields32<>+336(SB)/4, $0x00000000
+DATA fields32<>+340(SB)/4, $0x00000002
+DATA fields32<>+344(SB)/4, $0x00000004
+DATA fields32<>+348(SB)/4, $0x00000006
+DATA fields32<>+352(SB)/4, $0x00000000
+DATA fields32<>+356(SB)/4, $0x00000002
+DATA fields32<>+360(SB)/4, $0x00000004
+DATA fields32<>+364(SB)/4, $0x00000006
+DATA fields32<>+368(SB)/4, $0x00000000
+DATA fields32<>+372(SB)/4, $0x00000002
+DATA fields32<>+376(SB)/4, $0x00000004
+DATA fields32<>+380(SB)/4, $0x00000006
+DATA fields32<>+384(SB)/4, $0x00000003
+DATA fields32<>+388(SB)/4, $0x00000003
+DATA fields32<>+392(SB)/4, $0x00000003
+DATA fields32<>+396(SB)/4, $0x00000003
+DATA fields32<>+400(SB)/4, $0x00000003
+DATA fields32<>+404(SB)/4, $0x00000003
+DATA fields32<>+408(SB)/4, $0x00000003
+DATA fields32<>+412(SB)/4, $0x00000003
+DATA fields32<>+416(SB)/4, $0x00000003
+DATA fields32<>+420(SB)/4, $0x00000003
+DATA fields32<>+424(SB)/4, $0x00000003
+DATA fields32<>+428(SB)/4, $0x00000003
+DATA fields32<>+432(SB)/4, $0x00000003
+DATA fields32<>+436(SB)/4, $0x00000003
+DATA fields32<>+440(SB)/4, $0x00000003
+DATA fields32<>+444(SB)/4, $0x00000003
+DATA fields32<>+512(SB)/1, $0x00
+DATA fields32<>+513(SB)/1, $0x01
+DATA fields32<>+514(SB)/1, $0x02
+DATA fields32<>+515(SB)/1, $0x03
+DATA fields32<>+516(SB)/1, $0x00
+DATA fields32<>+517(SB)/1, $0x01
+DATA fields32<>+518(SB)/1, $0x02
+DATA fields32<>+519(SB)/1, $0x03
+DATA fields32<>+520(SB)/1, $0x01
+DATA fields32<>+521(SB)/1, $0x02
+DATA fields32<>+522(SB)/1, $0x03
+DATA fields32<>+523(SB)/1, $0x04
+DATA fields32<>+524(SB)/1, $0x01
+DATA fields32<>+525(SB)/1, $0x02
+DATA fields32<>+526(SB)/1, $0x03
+DATA fields32<>+527(SB)/1, $0x04
+DATA fields32<>+528(SB)/1, $0x02
+DATA fields32<>+529(SB)/1, $0x03
+DATA fields32<>+530(SB)/1, $0x04
+DATA fields32<>+531(SB)/1, $0x05
+DATA fields32<>+532(SB)/1, $0x02
+DATA fields32<>+533(SB)/1, $0x03
+DATA fields32<>+534(SB)/1, $0x04
+DATA fields32<>+535(SB)/1, $0x05
+DATA fields32<>+536(SB)/1, $0x03
+DATA fields32<>+537(SB)/1, $0x04
+DATA fields32<>+538(SB)/1, $0x05
+DATA fields32<>+539(SB)/1, $0x06
+DATA fields32<>+540(SB)/1, $0x03
+DATA fields32<>+541(SB)/1, $0x04
+DATA fields32<>+542(SB)/1, $0x05
+DATA fields32<>+543(SB)/1, $0x06
+DATA fields32<>+544(SB)/1, $0x04
+DATA fields32<>+545(SB)/1, $0x05
+DATA fields32<>+546(SB)/1, $0x06
+DATA fields32<>+547(SB)/1, $0x07
+DATA fields32<>+548(SB)/1, $0x04
+DATA fields32<>+549(SB)/1, $0x05
+DATA fields32<>+550(SB)/1, $0x06
+DATA fields32<>+551(SB)/1, $0x07
+DATA fields32<>+552(SB)/1, $0x05
+DATA fields32<>+553(SB)/1, $0x06
+DATA fields32<>+554(SB)/1, $0x07
+DATA fields32<>+555(SB)/1, $0x08
+DATA fields32<>+556(SB)/1, $0x05
+DATA fields32<>+557(SB)/1, $0x06
+DATA fields32<>+558(SB)/1, $0x07
+DATA fields32<>+559(SB)/1, $0x08
+DATA fields32<>+560(SB)/1, $0x06
+DATA fields32<>+561(SB)/1, $0x07
+DATA fields32<>+562(SB)/1, $0x08
+DATA fields32<>+563(SB)/1, $0x09
+DATA fields32<>+564(SB)/1, $0x06
+DATA fields32<>+565(SB)/1, $0x07
+DATA fields32<>+566(SB)/1, $0x08
+DATA fields32<>+567(SB)/1, $0x09
+DATA fields32<>+568(SB)/1, $0x07
+DATA fields32<>+569(SB)/1, $0x08
+DATA fields32<>+570(SB)/1, $0x09
+DATA fields32<>+571(SB)/1, $0x0a
+DATA fields32<>+572(SB)/1, $0x07
+DATA fields32<>+573(SB)/1, $0x08
+DATA fields32<>+574(SB)/1, $0x09
+DATA fields32<>+575(SB)/1, $0x0a
+DATA fields32<>+576(SB)/4, $0x00000000
+DATA fields32<>+580(SB)/4, $0x00000004
+DATA fields32<>+584(SB)/4, $0x00000000
+DATA fields32<>+588(SB)/4, $0x00000004
+DATA fields32<>+592(SB)/4, $0x00000000
+DATA fields32<>+596(SB)/4, $0x00000004
+DATA fields32<>+600(SB)/4, $0x00000000
+DATA fields32<>+604(SB)/4, $0x00000004
+DATA fields32<>+608(SB)/4, $0x00000000
+DATA fields32<>+612(SB)/4, $0x00000004
+DATA fields32<>+616(SB)/4, $0x00000000
+DATA fields32<>+620(SB)/4, $0x00000004
+DATA fields32<>+624(SB)/4, $0x00000000
+DATA fields32<>+628(SB)/4, $0x00000004
+DATA fields32<>+632(SB)/4, $0x00000000
+DATA fields32<>+636(SB)/4, $0x00000004
+DATA fields32<>+640(SB)/4, $0x0000000f
+DATA fields32<>+644(SB)/4, $0x0000000f
+DATA fields32<>+648(SB)/4, $0x0000000f
+DATA fields32<>+652(SB)/4, $0x0000000f
+DATA fields32<>+656(SB)/4, $0x0000000f
+DATA fields32<>+660(SB)/4, $0x0000000f
+DATA fields32<>+664(SB)/4, $0x0000000f
+DATA fields32<>+668(SB)/4, $0x0000000f
+DATA fields32<>+672(SB)/4, $0x0000000f
+DATA fields32<>+676(SB)/4, $0x0000000f
+DATA fields32<>+680(SB)/4, $0x0000000f
+DATA fields32<>+684(SB)/4, $0x0000000f
+DATA fields32<>+688(SB)/4, $0x0000000f
+DATA fields32<>+692(SB)/4, $0x0000000f
+DATA fields32<>+696(SB)/4, $0x0000000f
+DATA fields32<>+700(SB)/4, $0x0000000f
+DATA fields32<>+768(SB)/1, $0x00
+DATA fields32<>+769(SB)/1, $0x01
+DATA fields32<>+770(SB)/1, $0x02
+DATA fields32<>+771(SB)/1, $0x03
+DATA fields32<>+772(SB)/1, $0x01
+DATA fields32<>+773(SB)/1, $0x02
+DATA fields32<>+774(SB)/1, $0x03
+DATA fields32<>+775(SB)/1, $0x04
+DATA fields32<>+776(SB)/1, $0x02
+DATA fields32<>+777(SB)/1, $0x03
+DATA fields32<>+778(SB)/1, $0x04
+DATA fields32<>+779(SB)/1, $0x05
+DATA fields32<>+780(SB)/1, $0x03
+DATA fields32<>+781(SB)/1, $0x04
+DATA fields32<>+782(SB)/1, $0x05
+DATA fields32<>+783(SB)/1, $0x06
+DATA fields32<>+784(SB)/1, $0x04
+DATA fields32<>+785(SB)/1, $0x05
+DATA fields32<>+786(SB)/1, $0x06
+DATA fields32<>+787(SB)/1, $0x07
+DATA fields32<>+788(SB)/1, $0x05
+DATA fields32<>+789(SB)/1, $0x06
+DATA fields32<>+790(SB)/1, $0x07
+DATA fields32<>+791(SB)/1, $0x08
+DATA fields32<>+792(SB)/1, $0x06
+DATA fields32<>+793(SB)/1, $0x07
+DATA fields32<>+794(SB)/1, $0x08
+DATA fields32<>+795(SB)/1, $0x09
+DATA fields32<>+796(SB)/1, $0x07
+DATA fields32<>+797(SB)/1, $0x08
+DATA fields32<>+798(SB)/1, $0x09
+DATA fields32<>+799(SB)/1, $0x0a
+DATA fields32<>+800(SB)/1, $0x08
+DATA fields32<>+801(SB)/1, $0x09
+DATA fields32<>+802(SB)/1, $0x0a
+DATA fields32<>+803(SB)/1, $0x0b
+DATA fields32<>+804(SB)/1, $0x09
+DATA fields32<>+805(SB)/1, $0x0a
+DATA fields32<>+806(SB)/1, $0x0b
+DATA fields32<>+807(SB)/1, $0x0c
+DATA fields32<>+808(SB)/1, $0x0a
+DATA fields32<>+809(SB)/1, $0x0b
+DATA fields32<>+810(SB)/1, $0x0c
+DATA fields32<>+811(SB)/1, $0x0d
+DATA fields32<>+812(SB)/1, $0x0b
+DATA fields32<>+813(SB)/1, $0x0c
+DATA fields32<>+814(SB)/1, $0x0d
+DATA fields32<>+815(SB)/1, $0x0e
+DATA fields32<>+816(SB)/1, $0x0c
+DATA fields32<>+817(SB)/1, $0x0d
+DATA fields32<>+818(SB)/1, $0x0e
+DATA fields32<>+819(SB)/1, $0x0f
+DATA fields32<>+820(SB)/1, $0x0d
+DATA fields32<>+821(SB)/1, $0x0e
+DATA fields32<>+822(SB)/1, $0x0f
+DATA fields32<>+823(SB)/1, $0x10
+DATA fields32<>+824(SB)/1, $0x0e
+DATA fields32<>+825(SB)/1, $0x0f
+DATA fields32<>+826(SB)/1, $0x10
+DATA fields32<>+827(SB)/1, $0x11
+DATA fields32<>+828(SB)/1, $0x0f
+DATA fields32<>+829(SB)/1, $0x10
+DATA fields32<>+830(SB)/1, $0x11
+DATA fields32<>+831(SB)/1, $0x12
+DATA fields32<>+832(SB)/4, $0x00000000
+DATA fields32<>+836(SB)/4, $0x00000000
+DATA fields32<>+840(SB)/4, $0x00000000
+DATA fields32<>+844(SB)/4, $0x00000000
+DATA fields32<>+848(SB)/4, $0x00000000
+DATA fields32<>+852(SB)/4, $0x00000000
+DATA fields32<>+856(SB)/4, $0x00000000
+DATA fields32<>+860(SB)/4, $0x00000000
+DATA fields32<>+864(SB)/4, $0x00000000
+DATA fields32<>+868(SB)/4, $0x00000000
+DATA fields32<>+872(SB)/4, $0x00000000
+DATA fields32<>+876(SB)/4, $0x00000000
+DATA fields32<>+880(SB)/4, $0x00000000
+DATA fields32<>+884(SB)/4, $0x00000000
+DATA fields32<>+888(SB)/4, $0x00000000
+DATA fields32<>+892(SB)/4, $0x00000000
+DATA fields32<>+896(SB)/4, $0x000000ff
+DATA fields32<>+900(SB)/4, $0x000000ff
+DATA fields32<>+904(SB)/4, $0x000000ff
+DATA fields32<>+908(SB)/4, $0x000000ff
+DATA fields32<>+912(SB)/4, $0x000000ff
+DATA fields32<>+916(SB)/4, $0x000000ff
+DATA fields32<>+920(SB)/4, $0x000000ff
+DATA fields32<>+924(SB)/4, $0x000000ff
+DATA fields32<>+928(SB)/4, $0x000000ff
+DATA fields32<>+932(SB)/4, $0x000000ff
+DATA fields32<>+936(SB)/4, $0x000000ff
+DATA fields32<>+940(SB)/4, $0x000000ff
+DATA fields32<>+944(SB)/4, $0x000000ff
+DATA fields32<>+948(SB)/4, $0x000000ff
+DATA fields32<>+952(SB)/4, $0x000000ff
+DATA fields32<>+956(SB)/4, $0x000000ff
+DATA fields32<>+1024(SB)/1, $0x00
+DATA fields32<>+1025(SB)/1, $0x01
+DATA fields32<>+1026(SB)/1, $0x02
+DATA fields32<>+1027(SB)/1, $0x03
+DATA fields32<>+1028(SB)/1, $0x02
+DATA fields32<>+1029(SB)/1, $0x03
+DATA fields32<>+1030(SB)/1, $0x04
+DATA fields32<>+1031(SB)/1, $0x05
+DATA fields32<>+1032(SB)/1, $0x04
+DATA fields32<>+1033(SB)/1, $0x05
+DATA fields32<>+1034(SB)/1, $0x06
+DATA fields32<>+1035(SB)/1, $0x07
+DATA fields32<>+1036(SB)/1, $0x06
+DATA fields32<>+1037(SB)/1, $0x07
+DATA fields32<>+1038(SB)/1, $0x08
+DATA fields32<>+1039(SB)/1, $0x09
+DATA fields32<>+1040(SB)/1, $0x08
+DATA fields32<>+1041(SB)/1, $0x09
+DATA fields32<>+1042(SB)/1, $0x0a
+DATA fields32<>+1043(SB)/1, $0x0b
+DATA fields32<>+1044(SB)/1, $0x0a
+DATA fields32<>+1045(SB)/1, $0x0b
+DATA fields32<>+1046(SB)/1, $0x0c
+DATA fields32<>+1047(SB)/1, $0x0d
+DATA fields32<>+1048(SB)/1, $0x0c
+DATA fields32<>+1049(SB)/1, $0x0d
+DATA fields32<>+1050(SB)/1, $0x0e
+DATA fields32<>+1051(SB)/1, $0x0f
+DATA fields32<>+1052(SB)/1, $0x0e
+DATA fields32<>+1053(SB)/1, $0x0f
+DATA fields32<>+1054(SB)/1, $0x10
+DATA fields32<>+1055(SB)/1, $0x11
+DATA fields32<>+1056(SB)/1, $0x10
+DATA fields32<>+1057(SB)/1, $0x11
+DATA fields32<>+1058(SB)/1, $0x12
+DATA fields32<>+1059(SB)/1, $0x13
+DATA fields32<>+1060(SB)/1, $0x12
+DATA fields32<>+1061(SB)/1, $0x13
+DATA fields32<>+1062(SB)/1, $0x14
+DATA fields32<>+1063(SB)/1, $0x15
+DATA fields32<>+1064(SB)/1, $0x14
+DATA fields32<>+1065(SB)/1, $0x15
+DATA fields32<>+1066(SB)/1, $0x16
+DATA fields32<>+1067(SB)/1, $0x17
+DATA fields32<>+1068(SB)/1, $0x16
+DATA fields32<>+1069(SB)/1, $0x17
+DATA fields32<>+1070(SB)/1, $0x18
+DATA fields32<>+1071(SB)/1, $0x19
+DATA fields32<>+1072(SB)/1, $0x18
+DATA fields32<>+1073(SB)/1, $0x19
+DATA fields32<>+1074(SB)/1, $0x1a
+DATA fields32<>+1075(SB)/1, $0x1b
+DATA fields32<>+1076(SB)/1, $0x1a
+DATA fields32<>+1077(SB)/1, $0x1b
+DATA fields32<>+1078(SB)/1, $0x1c
+DATA fields32<>+1079(SB)/1, $0x1d
+DATA fields32<>+1080(SB)/1, $0x1c
+DATA fields32<>+1081(SB)/1, $0x1d
+DATA fields32<>+1082(SB)/1, $0x1e
+DATA fields32<>+1083(SB)/1, $0x1f
+DATA fields32<>+1084(SB)/1, $0x1e
+DATA fields32<>+1085(SB)/1, $0x1f
+DATA fields32<>+1086(SB)/1, $0x20
+DATA fields32<>+1087(SB)/1, $0x21
+DATA fields32<>+1088(SB)/4, $0x00000000
+DATA fields32<>+1092(SB)/4, $0x00000000
+DATA fields32<>+1096(SB)/4, $0x00000000
+DATA fields32<>+1100(SB)/4, $0x00000000
+DATA fields32<>+1104(SB)/4, $0x00000000
+DATA fields32<>+1108(SB)/4, $0x00000000
+DATA fields32<>+1112(SB)/4, $0x00000000
+DATA fields32<>+1116(SB)/4, $0x00000000
+DATA fields32<>+1120(SB)/4, $0x00000000
+DATA fields32<>+1124(SB)/4, $0x00000000
+DATA fields32<>+1128(SB)/4, $0x00000000
+DATA fields32<>+1132(SB)/4, $0x00000000
+DATA fields32<>+1136(SB)/4, $0x00000000
+DATA fields32<>+1140(SB)/4, $0x00000000
+DATA fields32<>+1144(SB)/4, $0x00000000
+DATA fields32<>+1148(SB)/4, $0x00000000
+DATA fields32<>+1152(SB)/4, $0x0000ffff
+DATA fields32<>+1156(SB)/4, $0x0000ffff
+DATA fields32<>+1160(SB)/4, $0x0000ffff
+DATA fields32<>+1164(SB)/4, $0x0000ffff
+DATA fields32<>+1168(SB)/4, $0x0000ffff
+DATA fields32<>+1172(SB)/4, $0x0000ffff
+DATA fields32<>+1176(SB)/4, $0x0000ffff
+DATA fields32<>+1180(SB)/4, $0x0000ffff
+DATA fields32<>+1184(SB)/4, $0x0000ffff
+DATA fields32<>+1188(SB)/4, $0x0000ffff
+DATA fields32<>+1192(SB)/4, $0x0000ffff
+DATA fields32<>+1196(SB)/4, $0x0000ffff
+DATA fields32<>+1200(SB)/4, $0x0000ffff
+DATA fields32<>+1204(SB)/4, $0x0000ffff
+DATA fields32<>+1208(SB)/4, $0x0000ffff
+DATA fields32<>+1212(SB)/4, $0x0000ffff
+GLOBL fields32<>(SB), RODATA|NOPTR, $1216
+
+DATA minus32<>+0(SB)/4, $0xffffffff
+DATA minus32<>+4(SB)/4, $0xffffffff
+DATA minus32<>+8(SB)/4, $0xffffffff
+DATA minus32<>+12(SB)/4, $0xffffffff
+DATA minus32<>+16(SB)/4, $0xffffffff
+DATA minus32<>+20(SB)/4, $0xffffffff
+DATA minus32<>+24(SB)/4, $0xffffffff
+DATA minus32<>+28(SB)/4, $0xffffffff
+DATA minus32<>+32(SB)/4, $0xffffffff
+DATA minus32<>+36(SB)/4, $0xffffffff
+DATA minus32<>+40(SB)/4, $0xffffffff
+DATA minus32<>+44(SB)/4, $0xffffffff
+DATA minus32<>+48(SB)/4, $0xffffffff
+DATA minus32<>+52(SB)/4, $0xffffffff
+DATA minus32<>+56(SB)/4, $0xffffffff
+DATA minus32<>+60(SB)/4, $0xffffffff
+GLOBL minus32<>(SB), RODATA|NOPTR, $64
+
+DATA nibble32<>+0(SB)/4, $0x0000000f
+DATA nibble32<>+4(SB)/4, $0x0000000f
+DATA nibble32<>+8(SB)/4, $0x0000000f
+DATA nibble32<>+12(SB)/4, $0x0000000f
+DATA nibble32<>+16(SB)/4, $0x0000000f
+DATA nibble32<>+20(SB)/4, $0x0000000f
+DATA nibble32<>+24(SB)/4, $0x0000000f
+DATA nibble32<>+28(SB)/4, $0x0000000f
+DATA nibble32<>+32(SB)/4, $0x0000000f
+DATA nibble32<>+36(SB)/4, $0x0000000f
+DATA nibble32<>+40(SB)/4, $0x0000000f
+DATA nibble32<>+44(SB)/4, $0x0000000f
+DATA nibble32<>+48(SB)/4, $0x0000000f
+DATA nibble32<>+52(SB)/4, $0x0000000f
+DATA nibble32<>+56(SB)/4, $0x0000000f
+DATA nibble32<>+60(SB)/4, $0x0000000f
+GLOBL nibble32<>(SB), RODATA|NOPTR, $64
+
+// func mergeUnits1AVX512(r *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+TEXT ·mergeUnits1AVX512(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields16<>+0(SB), CX
+	MOVQ         (AX), DX
+	VPBROADCASTW 64(AX), Z0
+	VPBROADCASTW 76(AX), Z1
+	VMOVQ        56(AX), X2
+	VPSLLW       X2, Z1, Z1
+	VMOVDQU64    nibble16<>+0(SB), Z2
+	VMOVDQU64    sign1_16<>+0(SB), Z3
+
+mergeUnits1:
+	KMOVQ      104(AX), K1
+	MOVQ       88(AX), BX
+	MOVQ       96(AX), SI
+	ADDQ       SI, 88(AX)
+	VMOVDQU8.Z (BX), K1, Z4
+	MOVQ       120(AX), BX
+	SHLQ       $0x08, BX
+	VMOVDQU64  (CX)(BX*1), Z5
+	VPERMB     Z4, Z5, Z4
+	VPSRLVW    64(CX)(BX*1), Z4, Z4
+	VPANDD     128(CX)(BX*1), Z4, Z4
+	VPSRLW     $0x04, Z4, Z5
+	VMOVQ      40(AX), X6
+	VPSLLW     X6, Z5, Z5
+	VPANDD     Z2, Z4, Z4
+	VPADDW     Z0, Z4, Z4
+	VMOVQ      32(AX), X6
+	VPSLLW     X6, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	LEAQ       128(AX), BX
+	MOVQ       24(AX), SI
+
+mergeUnits1plane:
+	KMOVQ      16(BX), K1
+	MOVQ       (BX), DI
+	MOVQ       8(BX), R8
+	ADDQ       R8, (BX)
+	VMOVDQU8.Z (DI), K1, Z6
+	MOVQ       32(BX), DI
+	SHLQ       $0x08, DI
+	VMOVDQU64  (CX)(DI*1), Z7
+	VPERMB     Z6, Z7, Z6
+	VPSRLVW    64(CX)(DI*1), Z6, Z6
+	VPANDD     128(CX)(DI*1), Z6, Z6
+	VMOVQ      24(BX), X7
+	VPSLLW     X7, Z6, Z6
+	VPORD      Z6, Z5, Z5
+	ADDQ       $0x28, BX
+	DECQ       SI
+	JNZ        mergeUnits1plane
+	VMOVQ      56(AX), X6
+	VPSLLW     X6, Z5, Z6
+	VMOVQ      48(AX), X7
+	VPSLLW     X7, Z5, Z5
+	VPTERNLOGD $0xea, Z4, Z1, Z6
+	VPTERNLOGD $0xea, Z6, Z3, Z5
+	VPMOVWB    Z5, (DX)
+	ADDQ       $0x20, DX
+	DECQ       16(AX)
+	JNZ        mergeUnits1
+	VZEROUPPER
+	RET
+
+DATA sign1_16<>+0(SB)/4, $0x00800080
+DATA sign1_16<>+4(SB)/4, $0x00800080
+DATA sign1_16<>+8(SB)/4, $0x00800080
+DATA sign1_16<>+12(SB)/4, $0x00800080
+DATA sign1_16<>+16(SB)/4, $0x00800080
+DATA sign1_16<>+20(SB)/4, $0x00800080
+DATA sign1_16<>+24(SB)/4, $0x00800080
+DATA sign1_16<>+28(SB)/4, $0x00800080
+DATA sign1_16<>+32(SB)/4, $0x00800080
+DATA sign1_16<>+36(SB)/4, $0x00800080
+DATA sign1_16<>+40(SB)/4, $0x00800080
+DATA sign1_16<>+44(SB)/4, $0x00800080
+DATA sign1_16<>+48(SB)/4, $0x00800080
+DATA sign1_16<>+52(SB)/4, $0x00800080
+DATA sign1_16<>+56(SB)/4, $0x00800080
+DATA sign1_16<>+60(SB)/4, $0x00800080
+GLOBL sign1_16<>(SB), RODATA|NOPTR, $64
+
+// func mergeUnits2AVX512(r *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+TEXT ·mergeUnits2AVX512(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields16<>+0(SB), CX
+	MOVQ         (AX), DX
+	VPBROADCASTW 64(AX), Z0
+	VPBROADCASTW 76(AX), Z1
+	VMOVQ        56(AX), X2
+	VPSLLW       X2, Z1, Z1
+	VMOVDQU64    nibble16<>+0(SB), Z2
+	VMOVDQU64    sign2_16<>+0(SB), Z3
+
+mergeUnits2:
+	KMOVQ      104(AX), K1
+	MOVQ       88(AX), BX
+	MOVQ       96(AX), SI
+	ADDQ       SI, 88(AX)
+	VMOVDQU8.Z (BX), K1, Z4
+	MOVQ       120(AX), BX
+	SHLQ       $0x08, BX
+	VMOVDQU64  (CX)(BX*1), Z5
+	VPERMB     Z4, Z5, Z4
+	VPSRLVW    64(CX)(BX*1), Z4, Z4
+	VPANDD     128(CX)(BX*1), Z4, Z4
+	VPSRLW     $0x04, Z4, Z5
+	VMOVQ      40(AX), X6
+	VPSLLW     X6, Z5, Z5
+	VPANDD     Z2, Z4, Z4
+	VPADDW     Z0, Z4, Z4
+	VMOVQ      32(AX), X6
+	VPSLLW     X6, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	LEAQ       128(AX), BX
+	MOVQ       24(AX), SI
+
+mergeUnits2plane:
+	KMOVQ      16(BX), K1
+	MOVQ       (BX), DI
+	MOVQ       8(BX), R8
+	ADDQ       R8, (BX)
+	VMOVDQU8.Z (DI), K1, Z6
+	MOVQ       32(BX), DI
+	SHLQ       $0x08, DI
+	VMOVDQU64  (CX)(DI*1), Z7
+	VPERMB     Z6, Z7, Z6
+	VPSRLVW    64(CX)(DI*1), Z6, Z6
+	VPANDD     128(CX)(DI*1), Z6, Z6
+	VMOVQ      24(BX), X7
+	VPSLLW     X7, Z6, Z6
+	VPORD      Z6, Z5, Z5
+	ADDQ       $0x28, BX
+	DECQ       SI
+	JNZ        mergeUnits2plane
+	VMOVQ      56(AX), X6
+	VPSLLW     X6, Z5, Z6
+	VMOVQ      48(AX), X7
+	VPSLLW     X7, Z5, Z5
+	VPTERNLOGD $0xea, Z4, Z1, Z6
+	VPTERNLOGD $0xea, Z6, Z3, Z5
+	VMOVDQU64  Z5, (DX)
+	ADDQ       $0x40, DX
+	DECQ       16(AX)
+	JNZ        mergeUnits2
+	VZEROUPPER
+	RET
+
+DATA sign2_16<>+0(SB)/4, $0x80008000
+DATA sign2_16<>+4(SB)/4, $0x80008000
+DATA sign2_16<>+8(SB)/4, $0x80008000
+DATA sign2_16<>+12(SB)/4, $0x80008000
+DATA sign2_16<>+16(SB)/4, $0x80008000
+DATA sign2_16<>+20(SB)/4, $0x80008000
+DATA sign2_16<>+24(SB)/4, $0x80008000
+DATA sign2_16<>+28(SB)/4, $0x80008000
+DATA sign2_16<>+32(SB)/4, $0x80008000
+DATA sign2_16<>+36(SB)/4, $0x80008000
+DATA sign2_16<>+40(SB)/4, $0x80008000
+DATA sign2_16<>+44(SB)/4, $0x80008000
+DATA sign2_16<>+48(SB)/4, $0x80008000
+DATA sign2_16<>+52(SB)/4, $0x80008000
+DATA sign2_16<>+56(SB)/4, $0x80008000
+DATA sign2_16<>+60(SB)/4, $0x80008000
+GLOBL sign2_16<>(SB), RODATA|NOPTR, $64
+
+// func mergeUnits4AVX512(r *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+TEXT ·mergeUnits4AVX512(SB), NOSPLIT, $0-8
+	MOVQ         r+0(FP), AX
+	LEAQ         fields32<>+0(SB), CX
+	MOVQ         (AX), DX
+	VPBROADCASTD 64(AX), Z0
+	VPBROADCASTD 76(AX), Z1
+	VMOVQ        56(AX), X2
+	VPSLLD       X2, Z1, Z1
+	VMOVDQU64    nibble32<>+0(SB), Z2
+	VMOVDQU64    sign4_32<>+0(SB), Z3
+
+mergeUnits4:
+	KMOVQ      104(AX), K1
+	MOVQ       88(AX), BX
+	MOVQ       96(AX), SI
+	ADDQ       SI, 88(AX)
+	VMOVDQU8.Z (BX), K1, Z4
+	MOVQ       120(AX), BX
+	SHLQ       $0x08, BX
+	VMOVDQU64  (CX)(BX*1), Z5
+	VPERMB     Z4, Z5, Z4
+	VPSRLVD    64(CX)(BX*1), Z4, Z4
+	VPANDD     128(CX)(BX*1), Z4, Z4
+	VPSRLD     $0x04, Z4, Z5
+	VMOVQ      40(AX), X6
+	VPSLLD     X6, Z5, Z5
+	VPANDD     Z2, Z4, Z4
+	VPADDD     Z0, Z4, Z4
+	VMOVQ      32(AX), X6
+	VPSLLD     X6, Z4, Z4
+	VPORD      Z5, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	LEAQ       128(AX), BX
+	MOVQ       24(AX), SI
+
+mergeUnits4plane:
+	KMOVQ      16(BX), K1
+	MOVQ       (BX), DI
+	MOVQ       8(BX), R8
+	ADDQ       R8, (BX)
+	VMOVDQU8.Z (DI), K1, Z6
+	MOVQ       32(BX), DI
+	SHLQ       $0x08, DI
+	VMOVDQU64  (CX)(DI*1), Z7
+	VPERMB     Z6, Z7, Z6
+	VPSRLVD    64(CX)(DI*1), Z6, Z6
+	VPANDD     128(CX)(DI*1), Z6, Z6
+	VMOVQ      24(BX), X7
+	VPSLLD     X7, Z6, Z6
+	VPORD      Z6, Z5, Z5
+	ADDQ       $0x28, BX
+	DECQ       SI
+	JNZ        mergeUnits4plane
+	VMOVQ      56(AX), X6
+	VPSLLD     X6, Z5, Z6
+	VMOVQ      48(AX), X7
+	VPSLLD     X7, Z5, Z5
+	VPTERNLOGD $0xea, Z4, Z1, Z6
+	VPTERNLOGD $0xea, Z6, Z3, Z5
+	VMOVDQU64  Z5, (DX)
+	ADDQ       $0x40, DX
+	DECQ       16(AX)
+	JNZ        mergeUnits4
+	VZEROUPPER
+	RET
+
+DATA sign4_32<>+0(SB)/4, $0x80000000
+DATA sign4_32<>+4(SB)/4, $0x80000000
+DATA sign4_32<>+8(SB)/4, $0x80000000
+DATA sign4_32<>+12(SB)/4, $0x80000000
+DATA sign4_32<>+16(SB)/4, $0x80000000
+DATA sign4_32<>+20(SB)/4, $0x80000000
+DATA sign4_32<>+24(SB)/4, $0x80000000
+DATA sign4_32<>+28(SB)/4, $0x80000000
+DATA sign4_32<>+32(SB)/4, $0x80000000
+DATA sign4_32<>+36(SB)/4, $0x80000000
+DATA sign4_32<>+40(SB)/4, $0x80000000
+DATA sign4_32<>+44(SB)/4, $0x80000000
+DATA sign4_32<>+48(SB)/4, $0x80000000
+DATA sign4_32<>+52(SB)/4, $0x80000000
+DATA sign4_32<>+56(SB)/4, $0x80000000
+DATA sign4_32<>+60(SB)/4, $0x80000000
+GLOBL sign4_32<>(SB), RODATA|NOPTR, $64

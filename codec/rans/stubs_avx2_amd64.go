@@ -31,3 +31,33 @@ func splitBF16AVX2(syms *byte, sm *byte, src *byte, blocks int, base int, outsid
 //
 //go:noescape
 func absentAVX2(absent *uint64, syms *byte, blocks int, present *[32]byte) uint64
+
+// splitUnits1AVX2 takes 16 units of size 1 apart in each turn of a unitRun.
+//
+//go:noescape
+func splitUnits1AVX2(r *byte)
+
+// splitUnits2AVX2 takes 16 units of size 2 apart in each turn of a unitRun.
+//
+//go:noescape
+func splitUnits2AVX2(r *byte)
+
+// splitUnits4AVX2 takes 8 units of size 4 apart in each turn of a unitRun.
+//
+//go:noescape
+func splitUnits4AVX2(r *byte)
+
+// mergeUnits1AVX2 puts 16 units of size 1 together in each turn of a unitRun. It may read 15 bytes beyond a field.
+//
+//go:noescape
+func mergeUnits1AVX2(r *byte)
+
+// mergeUnits2AVX2 puts 16 units of size 2 together in each turn of a unitRun. It may read 15 bytes beyond a field.
+//
+//go:noescape
+func mergeUnits2AVX2(r *byte)
+
+// mergeUnits4AVX2 puts 8 units of size 4 together in each turn of a unitRun. It may read 15 bytes beyond a field.
+//
+//go:noescape
+func mergeUnits4AVX2(r *byte)

@@ -37,3 +37,33 @@ func splitBF16AVX512(syms *byte, sm *byte, src *byte, blocks int, base int, outs
 //
 //go:noescape
 func absentAVX512(absent *uint64, syms *byte, blocks int, present *[32]byte) uint64
+
+// splitUnits1AVX512 takes 32 units of size 1 apart in each turn of a unitRun.
+//
+//go:noescape
+func splitUnits1AVX512(r *byte)
+
+// splitUnits2AVX512 takes 32 units of size 2 apart in each turn of a unitRun.
+//
+//go:noescape
+func splitUnits2AVX512(r *byte)
+
+// splitUnits4AVX512 takes 16 units of size 4 apart in each turn of a unitRun.
+//
+//go:noescape
+func splitUnits4AVX512(r *byte)
+
+// mergeUnits1AVX512 puts 32 units of size 1 together in each turn of a unitRun.
+//
+//go:noescape
+func mergeUnits1AVX512(r *byte)
+
+// mergeUnits2AVX512 puts 32 units of size 2 together in each turn of a unitRun.
+//
+//go:noescape
+func mergeUnits2AVX512(r *byte)
+
+// mergeUnits4AVX512 puts 16 units of size 4 together in each turn of a unitRun.
+//
+//go:noescape
+func mergeUnits4AVX512(r *byte)

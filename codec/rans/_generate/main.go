@@ -20,12 +20,16 @@ func main() {
 		mergeBF16x512()
 		splitBF16x512()
 		absent512()
+		everyUnit(splitUnits512)
+		everyUnit(mergeUnits512)
 	case "avx2":
 		decode256()
 		encode256()
 		mergeBF16x256()
 		splitBF16x256()
 		absent256()
+		everyUnit(splitUnits256)
+		everyUnit(mergeUnits256)
 	default:
 		log.Fatalf("no such instruction set: %q", *isa)
 	}
