@@ -27,6 +27,6 @@ for model in "$@"; do
 	plain=$(cat "$work"/in/* | wc -c)
 	stored=$(cat "$work"/packed/* | wc -c)
 	awk -v m="$model" -v p="$plain" -v s="$stored" -v d="$dense" \
-		'BEGIN {printf "%-18s %14d %14d %7.4f %7.4f\n", m, p, s, p/s, p/d}'
+		'BEGIN {printf "%-18s %14.0f %14.0f %7.4f %7.4f\n", m, p, s, p/s, p/d}'
 	rm -rf "$work/in" "$work/packed" "$work/back"
 done
