@@ -2,6 +2,7 @@ package rans
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	"github.com/wcodec/wcodec/codec"
 )
@@ -66,12 +67,27 @@ type stream struct {
 	limit    int    // a kernel stops where at has gone beyond it
 	absent   int    // an encoding kernel makes it nonzero where a symbol has no frequency
 	states   [lanes]uint32
+	ahead    [2]span
 	ok       bool // the words sufficed
+}
+
+// span is memory that will be needed when the symbols are decoded. Kernels ask for it as they go, so that it is on its
+// way while they wait for themselves.
+type span struct {
+	at uintptr
+	n  int // times 256 bytes for each group of symbols
+}
+
+// need makes kernels ask for b, evenly, by the end of s, which has been opened.
+func (s *stream) need(i int, b []byte) {
+	if groups := len(s.dst) / groupSyms; groups > 0 && len(b) > 0 {
+		s.ahead[i] = span{uintptr(unsafe.Pointer(&b[0])), (len(b)/groups + 255) / 256}
+	}
 }
 
 // open makes s ready to decode a symbol block into dst. stored is the 128 bytes of states and the words.
 func (s *stream) open(dst, stored []byte) {
-	s.dst, s.src, s.at = dst, stored[stateBytes:], 0
+	s.dst, s.src, s.at, s.ahead = dst, stored[stateBytes:], 0, [2]span{}
 	for l := range s.states {
 		s.states[l] = binary.LittleEndian.Uint32(stored[4*l:])
 	}

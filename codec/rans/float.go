@@ -272,6 +272,8 @@ func (c *floatCoder) open(w *work, slot int, j *codec.Job) error {
 		return corrupt("%d bytes are left for states and words", h.tail-at)
 	}
 	h.syms.open(w.syms[slot][:c.symbols(n)], src[at:h.tail])
+	h.syms.need(0, j.Dst)
+	h.syms.need(1, src[:at])
 	return nil
 }
 

@@ -32,6 +32,7 @@ func TestStreamOffsets(t *testing.T) {
 		"limit":  {unsafe.Offsetof(s.limit), 56},
 		"absent": {unsafe.Offsetof(s.absent), 64},
 		"states": {unsafe.Offsetof(s.states), 72},
+		"ahead":  {unsafe.Offsetof(s.ahead), 200},
 	} {
 		if at[0] != at[1] {
 			t.Errorf("%s is at %d, the kernels have it at %d", name, at[0], at[1])

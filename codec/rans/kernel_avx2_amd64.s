@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func decodeAVX2(s *byte, table *[4096]uint32, groups int) int
-// Requires: AVX, AVX2, POPCNT
+// Requires: AVX, AVX2, MMX+, POPCNT
 TEXT ·decodeAVX2(SB), NOSPLIT, $0-32
 	MOVQ    s+0(FP), AX
 	MOVQ    table+8(FP), CX
@@ -437,9 +437,42 @@ decode_group:
 	VMOVDQU    Y3, 32(BX)
 	VMOVDQU    Y5, 64(BX)
 	VMOVDQU    Y7, 96(BX)
-	ADDQ       $0x00000080, BX
-	DECQ       DX
-	JNZ        decode_group
+	MOVQ       s+0(FP), AX
+	MOVQ       200(AX), R9
+	MOVQ       208(AX), R10
+	TESTQ      R10, R10
+	JZ         decode_ahead0_done
+
+decode_ahead0:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       $0x00000100, R9
+	DECQ       R10
+	JNZ        decode_ahead0
+	MOVQ       R9, 200(AX)
+
+decode_ahead0_done:
+	MOVQ  216(AX), R9
+	MOVQ  224(AX), R10
+	TESTQ R10, R10
+	JZ    decode_ahead1_done
+
+decode_ahead1:
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       $0x00000100, R9
+	DECQ       R10
+	JNZ        decode_ahead1
+	MOVQ       R9, 216(AX)
+
+decode_ahead1_done:
+	ADDQ $0x00000080, BX
+	DECQ DX
+	JNZ  decode_group
 
 decode_done:
 	MOVQ    s+0(FP), AX

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func decode1AVX512(a *byte, table *[4096]uint32, groups int) int
-// Requires: AVX, AVX512BW, AVX512F, AVX512_VBMI2, POPCNT
+// Requires: AVX, AVX512BW, AVX512F, AVX512_VBMI2, MMX+, POPCNT
 TEXT ·decode1AVX512(SB), NOSPLIT, $16-32
 	MOVQ      table+8(FP), AX
 	MOVQ      groups+16(FP), CX
@@ -179,12 +179,45 @@ decode1AVX512_group:
 	LEAQ        (SI)(DX*2), SI
 	VPSLLD      $0x10, Z4, K2, Z4
 	VPORD       Z6, Z4, Z4
-	MOVQ        (SP), DX
-	VMOVDQU64   Z3, (DX)
-	VMOVDQU64   Z5, 64(DX)
-	ADDQ        $0x00000080, (SP)
-	DECQ        CX
-	JNZ         decode1AVX512_group
+	MOVQ        a+0(FP), DX
+	MOVQ        200(DX), BX
+	MOVQ        208(DX), DI
+	TESTQ       DI, DI
+	JZ          decode1AVX5120_ahead0_done
+
+decode1AVX5120_ahead0:
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	ADDQ       $0x00000100, BX
+	DECQ       DI
+	JNZ        decode1AVX5120_ahead0
+	MOVQ       BX, 200(DX)
+
+decode1AVX5120_ahead0_done:
+	MOVQ  216(DX), BX
+	MOVQ  224(DX), DI
+	TESTQ DI, DI
+	JZ    decode1AVX5120_ahead1_done
+
+decode1AVX5120_ahead1:
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	ADDQ       $0x00000100, BX
+	DECQ       DI
+	JNZ        decode1AVX5120_ahead1
+	MOVQ       BX, 216(DX)
+
+decode1AVX5120_ahead1_done:
+	MOVQ      (SP), DX
+	VMOVDQU64 Z3, (DX)
+	VMOVDQU64 Z5, 64(DX)
+	ADDQ      $0x00000080, (SP)
+	DECQ      CX
+	JNZ       decode1AVX512_group
 
 decode1AVX512_done:
 	MOVQ      a+0(FP), AX
@@ -233,7 +266,7 @@ DATA lower<>+60(SB)/4, $0x00010000
 GLOBL lower<>(SB), RODATA|NOPTR, $64
 
 // func decode2AVX512(a *byte, b *byte, table *[4096]uint32, groups int) int
-// Requires: AVX, AVX512BW, AVX512F, AVX512_VBMI2, POPCNT
+// Requires: AVX, AVX512BW, AVX512F, AVX512_VBMI2, MMX+, POPCNT
 TEXT ·decode2AVX512(SB), NOSPLIT, $32-40
 	MOVQ      table+16(FP), AX
 	MOVQ      groups+24(FP), CX
@@ -571,16 +604,82 @@ decode2AVX512_group:
 	LEAQ        (DI)(DX*2), DI
 	VPSLLD      $0x10, Z8, K2, Z8
 	VPORD       Z10, Z8, Z8
-	MOVQ        (SP), DX
-	VMOVDQU64   Z3, (DX)
-	VMOVDQU64   Z5, 64(DX)
-	ADDQ        $0x00000080, (SP)
-	MOVQ        16(SP), DX
-	VMOVDQU64   Z7, (DX)
-	VMOVDQU64   Z9, 64(DX)
-	ADDQ        $0x00000080, 16(SP)
-	DECQ        CX
-	JNZ         decode2AVX512_group
+	MOVQ        a+0(FP), DX
+	MOVQ        200(DX), BX
+	MOVQ        208(DX), R8
+	TESTQ       R8, R8
+	JZ          decode2AVX5120_ahead0_done
+
+decode2AVX5120_ahead0:
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	ADDQ       $0x00000100, BX
+	DECQ       R8
+	JNZ        decode2AVX5120_ahead0
+	MOVQ       BX, 200(DX)
+
+decode2AVX5120_ahead0_done:
+	MOVQ  216(DX), BX
+	MOVQ  224(DX), R8
+	TESTQ R8, R8
+	JZ    decode2AVX5120_ahead1_done
+
+decode2AVX5120_ahead1:
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	ADDQ       $0x00000100, BX
+	DECQ       R8
+	JNZ        decode2AVX5120_ahead1
+	MOVQ       BX, 216(DX)
+
+decode2AVX5120_ahead1_done:
+	MOVQ  b+8(FP), DX
+	MOVQ  200(DX), BX
+	MOVQ  208(DX), R8
+	TESTQ R8, R8
+	JZ    decode2AVX5121_ahead0_done
+
+decode2AVX5121_ahead0:
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	ADDQ       $0x00000100, BX
+	DECQ       R8
+	JNZ        decode2AVX5121_ahead0
+	MOVQ       BX, 200(DX)
+
+decode2AVX5121_ahead0_done:
+	MOVQ  216(DX), BX
+	MOVQ  224(DX), R8
+	TESTQ R8, R8
+	JZ    decode2AVX5121_ahead1_done
+
+decode2AVX5121_ahead1:
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	ADDQ       $0x00000100, BX
+	DECQ       R8
+	JNZ        decode2AVX5121_ahead1
+	MOVQ       BX, 216(DX)
+
+decode2AVX5121_ahead1_done:
+	MOVQ      (SP), DX
+	VMOVDQU64 Z3, (DX)
+	VMOVDQU64 Z5, 64(DX)
+	ADDQ      $0x00000080, (SP)
+	MOVQ      16(SP), DX
+	VMOVDQU64 Z7, (DX)
+	VMOVDQU64 Z9, 64(DX)
+	ADDQ      $0x00000080, 16(SP)
+	DECQ      CX
+	JNZ       decode2AVX512_group
 
 decode2AVX512_done:
 	MOVQ      a+0(FP), AX

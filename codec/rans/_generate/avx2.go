@@ -117,6 +117,7 @@ func decode256() {
 	for i := range acc {
 		VMOVDQU(acc[i], base(dst, 32*i))
 	}
+	fetchAhead("decode", argument("s"))
 	ADDQ(U32(128), dst)
 	DECQ(groups)
 	JNZ(LabelRef("decode_group"))

@@ -81,6 +81,9 @@ func decode512(name string, n int) {
 			}
 		}
 	}
+	for i := range s {
+		fetchAhead(fmt.Sprint(name, i), argument(args[i]))
+	}
 	// Four steps have pushed the four symbols of every lane into its double word, in order.
 	for _, b := range s {
 		dst := GP64()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
@@ -15,6 +17,7 @@ const (
 	offLimit  = 56
 	offAbsent = 64
 	offStates = 72
+	offAhead  = 200 // two spans of 16 bytes
 )
 
 // maxWords is the most bytes of words that a group of 128 symbols can take.
@@ -54,6 +57,28 @@ func emit(isa, opcode string, inputs []Op, ops ...Op) {
 
 // argument loads an integer or pointer argument.
 func argument(name string) GPVirtual { return Load(Param(name), GP64()).(GPVirtual) }
+
+// fetchAhead asks for the next cache lines of the spans of the stream at s.
+func fetchAhead(name string, s Register) {
+	for i := range 2 {
+		off := offAhead + 16*i
+		at, n := GP64(), GP64()
+		loop := fmt.Sprint(name, "_ahead", i)
+		MOVQ(base(s, off), at)
+		MOVQ(base(s, off+8), n)
+		TESTQ(n, n)
+		JZ(LabelRef(loop + "_done"))
+		Label(loop)
+		for k := range 4 {
+			PREFETCHT0(base(at, 64*k))
+		}
+		ADDQ(U32(256), at)
+		DECQ(n)
+		JNZ(LabelRef(loop))
+		MOVQ(at, base(s, off))
+		Label(loop + "_done")
+	}
+}
 
 // base makes the operand at disp bytes from a pointer.
 func base(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }

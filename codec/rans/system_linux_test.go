@@ -1,10 +1,11 @@
-//go:build linux && amd64 && !noasm
+//go:build amd64 && !noasm
 
 package rans
 
 import (
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,4 +26,13 @@ func fence(t testing.TB, n int) []byte {
 		}
 	}
 	return m[page+whole-n : page+whole : page+whole]
+}
+
+// cpuTime is how long this thread has run.
+func cpuTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
