@@ -34,8 +34,8 @@ func workOf(s *codec.Scratch) *work {
 
 // planeBuf returns a buffer of n bytes, and some beyond them, whose content is arbitrary.
 func (w *work) planeBuf(n int) []byte {
-	if cap(w.planes) < n+planeAlign {
-		w.planes = make([]byte, n+planeAlign)
+	if cap(w.planes) < n+codec.Slack {
+		w.planes = make([]byte, n+codec.Slack)
 	}
 	return w.planes[:n]
 }

@@ -9939,7 +9939,7 @@ splitUnits1:
 	MOVQ      88(AX), DI
 	MOVQ      96(AX), SI
 	ADDQ      SI, 88(AX)
-	MOVQ      120(AX), SI
+	MOVQ      112(AX), SI
 	VPACKUSWB Y8, Y8, Y8
 	VPERMQ    $0x08, Y8, Y8
 	CMPQ      SI, $0x03
@@ -9978,19 +9978,19 @@ splitUnits1symsdone:
 	VPAND  Y5, Y7, Y7
 	VPAND  Y3, Y8, Y8
 	VPOR   Y7, Y8, Y8
-	LEAQ   128(AX), SI
+	LEAQ   120(AX), SI
 	MOVQ   24(AX), DI
 
 splitUnits1plane:
-	VMOVQ     24(SI), X7
+	VMOVQ     16(SI), X7
 	VPSRLW    X7, Y8, Y7
-	MOVQ      32(SI), R8
+	MOVQ      24(SI), R8
 	SHLQ      $0x07, R8
 	VPAND     64(CX)(R8*1), Y7, Y7
 	MOVQ      (SI), R9
 	MOVQ      8(SI), R8
 	ADDQ      R8, (SI)
-	MOVQ      32(SI), R8
+	MOVQ      24(SI), R8
 	VPACKUSWB Y7, Y7, Y7
 	VPERMQ    $0x08, Y7, Y7
 	CMPQ      R8, $0x03
@@ -10022,7 +10022,7 @@ splitUnits1planenot1:
 	MOVW      R8, (R9)
 
 splitUnits1planedone:
-	ADDQ $0x28, SI
+	ADDQ $0x20, SI
 	DECQ DI
 	JNZ  splitUnits1plane
 	DECQ 16(AX)
@@ -10466,7 +10466,7 @@ splitUnits2:
 	MOVQ      88(AX), DI
 	MOVQ      96(AX), SI
 	ADDQ      SI, 88(AX)
-	MOVQ      120(AX), SI
+	MOVQ      112(AX), SI
 	VPACKUSWB Y8, Y8, Y8
 	VPERMQ    $0x08, Y8, Y8
 	CMPQ      SI, $0x03
@@ -10505,19 +10505,19 @@ splitUnits2symsdone:
 	VPAND  Y5, Y7, Y7
 	VPAND  Y3, Y8, Y8
 	VPOR   Y7, Y8, Y8
-	LEAQ   128(AX), SI
+	LEAQ   120(AX), SI
 	MOVQ   24(AX), DI
 
 splitUnits2plane:
-	VMOVQ     24(SI), X7
+	VMOVQ     16(SI), X7
 	VPSRLW    X7, Y8, Y7
-	MOVQ      32(SI), R8
+	MOVQ      24(SI), R8
 	SHLQ      $0x07, R8
 	VPAND     64(CX)(R8*1), Y7, Y7
 	MOVQ      (SI), R9
 	MOVQ      8(SI), R8
 	ADDQ      R8, (SI)
-	MOVQ      32(SI), R8
+	MOVQ      24(SI), R8
 	VPACKUSWB Y7, Y7, Y7
 	VPERMQ    $0x08, Y7, Y7
 	CMPQ      R8, $0x03
@@ -10549,7 +10549,7 @@ splitUnits2planenot1:
 	MOVW      R8, (R9)
 
 splitUnits2planedone:
-	ADDQ $0x28, SI
+	ADDQ $0x20, SI
 	DECQ DI
 	JNZ  splitUnits2plane
 	DECQ 16(AX)
@@ -10597,7 +10597,7 @@ splitUnits4:
 	MOVQ      88(AX), DI
 	MOVQ      96(AX), SI
 	ADDQ      SI, 88(AX)
-	MOVQ      120(AX), SI
+	MOVQ      112(AX), SI
 	VPACKUSDW Y8, Y8, Y8
 	VPERMQ    $0x08, Y8, Y8
 	CMPQ      SI, $0x04
@@ -10643,19 +10643,19 @@ splitUnits4symsdone:
 	VPAND  Y5, Y7, Y7
 	VPAND  Y3, Y8, Y8
 	VPOR   Y7, Y8, Y8
-	LEAQ   128(AX), SI
+	LEAQ   120(AX), SI
 	MOVQ   24(AX), DI
 
 splitUnits4plane:
-	VMOVQ     24(SI), X7
+	VMOVQ     16(SI), X7
 	VPSRLD    X7, Y8, Y7
-	MOVQ      32(SI), R8
+	MOVQ      24(SI), R8
 	SHLQ      $0x07, R8
 	VPAND     64(CX)(R8*1), Y7, Y7
 	MOVQ      (SI), R9
 	MOVQ      8(SI), R8
 	ADDQ      R8, (SI)
-	MOVQ      32(SI), R8
+	MOVQ      24(SI), R8
 	VPACKUSDW Y7, Y7, Y7
 	VPERMQ    $0x08, Y7, Y7
 	CMPQ      R8, $0x04
@@ -10694,7 +10694,7 @@ splitUnits4planenot1:
 	MOVB      R8, (R9)
 
 splitUnits4planedone:
-	ADDQ $0x28, SI
+	ADDQ $0x20, SI
 	DECQ DI
 	JNZ  splitUnits4plane
 	DECQ 16(AX)
@@ -10998,7 +10998,7 @@ mergeUnits1:
 	MOVQ           96(AX), SI
 	ADDQ           SI, 88(AX)
 	VBROADCASTI128 (BX), Y4
-	MOVQ           120(AX), BX
+	MOVQ           112(AX), BX
 	SHLQ           $0x07, BX
 	VPSHUFB        (CX)(BX*1), Y4, Y4
 	VPMULLW        32(CX)(BX*1), Y4, Y4
@@ -11013,7 +11013,7 @@ mergeUnits1:
 	VPSLLW         X6, Y4, Y4
 	VPOR           Y5, Y4, Y4
 	VPXOR          Y5, Y5, Y5
-	LEAQ           128(AX), BX
+	LEAQ           120(AX), BX
 	MOVQ           24(AX), SI
 
 mergeUnits1plane:
@@ -11021,16 +11021,16 @@ mergeUnits1plane:
 	MOVQ           8(BX), R8
 	ADDQ           R8, (BX)
 	VBROADCASTI128 (DI), Y6
-	MOVQ           32(BX), DI
+	MOVQ           24(BX), DI
 	SHLQ           $0x07, DI
 	VPSHUFB        (CX)(DI*1), Y6, Y6
 	VPMULLW        32(CX)(DI*1), Y6, Y6
 	VPSRLW         $0x08, Y6, Y6
 	VPAND          64(CX)(DI*1), Y6, Y6
-	VMOVQ          24(BX), X7
+	VMOVQ          16(BX), X7
 	VPSLLW         X7, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	ADDQ           $0x28, BX
+	ADDQ           $0x20, BX
 	DECQ           SI
 	JNZ            mergeUnits1plane
 	VMOVQ          56(AX), X6
@@ -11086,7 +11086,7 @@ mergeUnits2:
 	MOVQ           96(AX), SI
 	ADDQ           SI, 88(AX)
 	VBROADCASTI128 (BX), Y4
-	MOVQ           120(AX), BX
+	MOVQ           112(AX), BX
 	SHLQ           $0x07, BX
 	VPSHUFB        (CX)(BX*1), Y4, Y4
 	VPMULLW        32(CX)(BX*1), Y4, Y4
@@ -11101,7 +11101,7 @@ mergeUnits2:
 	VPSLLW         X6, Y4, Y4
 	VPOR           Y5, Y4, Y4
 	VPXOR          Y5, Y5, Y5
-	LEAQ           128(AX), BX
+	LEAQ           120(AX), BX
 	MOVQ           24(AX), SI
 
 mergeUnits2plane:
@@ -11109,16 +11109,16 @@ mergeUnits2plane:
 	MOVQ           8(BX), R8
 	ADDQ           R8, (BX)
 	VBROADCASTI128 (DI), Y6
-	MOVQ           32(BX), DI
+	MOVQ           24(BX), DI
 	SHLQ           $0x07, DI
 	VPSHUFB        (CX)(DI*1), Y6, Y6
 	VPMULLW        32(CX)(DI*1), Y6, Y6
 	VPSRLW         $0x08, Y6, Y6
 	VPAND          64(CX)(DI*1), Y6, Y6
-	VMOVQ          24(BX), X7
+	VMOVQ          16(BX), X7
 	VPSLLW         X7, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	ADDQ           $0x28, BX
+	ADDQ           $0x20, BX
 	DECQ           SI
 	JNZ            mergeUnits2plane
 	VMOVQ          56(AX), X6
@@ -11172,7 +11172,7 @@ mergeUnits4:
 	MOVQ           96(AX), SI
 	ADDQ           SI, 88(AX)
 	VBROADCASTI128 (BX), Y4
-	MOVQ           120(AX), BX
+	MOVQ           112(AX), BX
 	SHLQ           $0x07, BX
 	VPSHUFB        (CX)(BX*1), Y4, Y4
 	VPSRLVD        32(CX)(BX*1), Y4, Y4
@@ -11186,7 +11186,7 @@ mergeUnits4:
 	VPSLLD         X6, Y4, Y4
 	VPOR           Y5, Y4, Y4
 	VPXOR          Y5, Y5, Y5
-	LEAQ           128(AX), BX
+	LEAQ           120(AX), BX
 	MOVQ           24(AX), SI
 
 mergeUnits4plane:
@@ -11194,15 +11194,15 @@ mergeUnits4plane:
 	MOVQ           8(BX), R8
 	ADDQ           R8, (BX)
 	VBROADCASTI128 (DI), Y6
-	MOVQ           32(BX), DI
+	MOVQ           24(BX), DI
 	SHLQ           $0x07, DI
 	VPSHUFB        (CX)(DI*1), Y6, Y6
 	VPSRLVD        32(CX)(DI*1), Y6, Y6
 	VPAND          64(CX)(DI*1), Y6, Y6
-	VMOVQ          24(BX), X7
+	VMOVQ          16(BX), X7
 	VPSLLD         X7, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	ADDQ           $0x28, BX
+	ADDQ           $0x20, BX
 	DECQ           SI
 	JNZ            mergeUnits4plane
 	VMOVQ          56(AX), X6

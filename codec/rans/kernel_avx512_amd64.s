@@ -2173,103 +2173,103 @@ TEXT ·splitUnits1AVX512(SB), NOSPLIT, $0-8
 	VMOVDQU64    minus16<>+0(SB), Z5
 	VPSUBW       Z5, Z3, Z5
 	VMOVDQU64    nibble16<>+0(SB), Z6
+	VMOVQ        32(AX), X7
+	VMOVQ        40(AX), X8
+	VMOVQ        56(AX), X9
+	VMOVQ        48(AX), X10
 
 splitUnits1:
-	VPMOVZXBW  (DX), Z7
+	VPMOVZXBW  (DX), Z11
 	ADDQ       $0x20, DX
-	VMOVQ      32(AX), X8
-	VPSRLW     X8, Z7, Z8
-	VPANDD     Z1, Z8, Z8
-	VPSUBW     Z0, Z8, Z8
-	VPCMPUW    $0x06, Z6, Z8, K1
-	VPTESTMW   Z4, Z7, K2
+	VPSRLW     X7, Z11, Z12
+	VPANDD     Z1, Z12, Z12
+	VPSUBW     Z0, Z12, Z12
+	VPCMPUW    $0x06, Z6, Z12, K1
+	VPTESTMW   Z4, Z11, K2
 	KORD       K1, K2, K1
 	KMOVD      K1, SI
 	MOVL       SI, (BX)
 	ADDQ       $0x04, BX
-	VMOVQ      40(AX), X9
-	VPSRLW     X9, Z7, Z9
-	VPANDD     Z2, Z9, Z9
-	VPSLLW     $0x04, Z9, Z9
-	VPTERNLOGD $0xea, Z9, Z6, Z8
+	VPSRLW     X8, Z11, Z13
+	VPANDD     Z2, Z13, Z13
+	VPSLLW     $0x04, Z13, Z13
+	VPTERNLOGD $0xea, Z13, Z6, Z12
 	MOVQ       88(AX), DI
 	MOVQ       96(AX), SI
 	ADDQ       SI, 88(AX)
-	MOVQ       120(AX), SI
+	MOVQ       112(AX), SI
 	CMPQ       SI, $0x03
 	JNE        splitUnits1symsnot3
-	VPMOVWB    Z8, (DI)
+	VPMOVWB    Z12, (DI)
 	JMP        splitUnits1symsdone
 
 splitUnits1symsnot3:
 	CMPQ     SI, $0x02
 	JNE      splitUnits1symsnot2
-	VPMADDWD pair4<>+0(SB), Z8, Z8
-	VPMOVDB  Z8, (DI)
+	VPMADDWD pair4<>+0(SB), Z12, Z12
+	VPMOVDB  Z12, (DI)
 	JMP      splitUnits1symsdone
 
 splitUnits1symsnot2:
 	CMPQ     SI, $0x01
 	JNE      splitUnits1symsnot1
-	VPMADDWD pair2<>+0(SB), Z8, Z8
-	VPMOVDW  Z8, Y8
-	VPMADDWD pair4<>+0(SB), Y8, Y8
-	VPMOVDB  Y8, (DI)
+	VPMADDWD pair2<>+0(SB), Z12, Z12
+	VPMOVDW  Z12, Y12
+	VPMADDWD pair4<>+0(SB), Y12, Y12
+	VPMOVDB  Y12, (DI)
 	JMP      splitUnits1symsdone
 
 splitUnits1symsnot1:
-	VPTESTMW Z8, Z8, K1
+	VPTESTMW Z12, Z12, K1
 	KMOVD    K1, SI
 	MOVL     SI, (DI)
 
 splitUnits1symsdone:
-	VMOVQ      56(AX), X8
-	VPSRLW     X8, Z7, Z8
-	VMOVQ      48(AX), X9
-	VPSRLW     X9, Z7, Z7
-	VPANDD     Z5, Z7, Z7
-	VPTERNLOGD $0xea, Z7, Z3, Z8
-	LEAQ       128(AX), SI
+	VPSRLW     X9, Z11, Z12
+	VPSRLW     X10, Z11, Z11
+	VPANDD     Z5, Z11, Z11
+	VPTERNLOGD $0xea, Z11, Z3, Z12
+	LEAQ       120(AX), SI
 	MOVQ       24(AX), DI
 
 splitUnits1plane:
-	VMOVQ   24(SI), X7
-	VPSRLW  X7, Z8, Z7
-	MOVQ    32(SI), R8
+	VMOVQ   16(SI), X11
+	VPSRLW  X11, Z12, Z11
+	MOVQ    24(SI), R8
 	SHLQ    $0x08, R8
-	VPANDD  128(CX)(R8*1), Z7, Z7
+	VPANDD  128(CX)(R8*1), Z11, Z11
 	MOVQ    (SI), R9
 	MOVQ    8(SI), R8
 	ADDQ    R8, (SI)
-	MOVQ    32(SI), R8
+	MOVQ    24(SI), R8
 	CMPQ    R8, $0x03
 	JNE     splitUnits1planenot3
-	VPMOVWB Z7, (R9)
+	VPMOVWB Z11, (R9)
 	JMP     splitUnits1planedone
 
 splitUnits1planenot3:
 	CMPQ     R8, $0x02
 	JNE      splitUnits1planenot2
-	VPMADDWD pair4<>+0(SB), Z7, Z7
-	VPMOVDB  Z7, (R9)
+	VPMADDWD pair4<>+0(SB), Z11, Z11
+	VPMOVDB  Z11, (R9)
 	JMP      splitUnits1planedone
 
 splitUnits1planenot2:
 	CMPQ     R8, $0x01
 	JNE      splitUnits1planenot1
-	VPMADDWD pair2<>+0(SB), Z7, Z7
-	VPMOVDW  Z7, Y7
-	VPMADDWD pair4<>+0(SB), Y7, Y7
-	VPMOVDB  Y7, (R9)
+	VPMADDWD pair2<>+0(SB), Z11, Z11
+	VPMOVDW  Z11, Y11
+	VPMADDWD pair4<>+0(SB), Y11, Y11
+	VPMOVDB  Y11, (R9)
 	JMP      splitUnits1planedone
 
 splitUnits1planenot1:
-	VPTESTMW Z7, Z7, K1
+	VPTESTMW Z11, Z11, K1
 	KMOVD    K1, R8
 	MOVL     R8, (R9)
 
 splitUnits1planedone:
-	ADDQ $0x28, SI
+	ADDQ $0x20, SI
 	DECQ DI
 	JNZ  splitUnits1plane
 	DECQ 16(AX)
@@ -3006,103 +3006,103 @@ TEXT ·splitUnits2AVX512(SB), NOSPLIT, $0-8
 	VMOVDQU64    minus16<>+0(SB), Z5
 	VPSUBW       Z5, Z3, Z5
 	VMOVDQU64    nibble16<>+0(SB), Z6
+	VMOVQ        32(AX), X7
+	VMOVQ        40(AX), X8
+	VMOVQ        56(AX), X9
+	VMOVQ        48(AX), X10
 
 splitUnits2:
-	VMOVDQU64  (DX), Z7
+	VMOVDQU64  (DX), Z11
 	ADDQ       $0x40, DX
-	VMOVQ      32(AX), X8
-	VPSRLW     X8, Z7, Z8
-	VPANDD     Z1, Z8, Z8
-	VPSUBW     Z0, Z8, Z8
-	VPCMPUW    $0x06, Z6, Z8, K1
-	VPTESTMW   Z4, Z7, K2
+	VPSRLW     X7, Z11, Z12
+	VPANDD     Z1, Z12, Z12
+	VPSUBW     Z0, Z12, Z12
+	VPCMPUW    $0x06, Z6, Z12, K1
+	VPTESTMW   Z4, Z11, K2
 	KORD       K1, K2, K1
 	KMOVD      K1, SI
 	MOVL       SI, (BX)
 	ADDQ       $0x04, BX
-	VMOVQ      40(AX), X9
-	VPSRLW     X9, Z7, Z9
-	VPANDD     Z2, Z9, Z9
-	VPSLLW     $0x04, Z9, Z9
-	VPTERNLOGD $0xea, Z9, Z6, Z8
+	VPSRLW     X8, Z11, Z13
+	VPANDD     Z2, Z13, Z13
+	VPSLLW     $0x04, Z13, Z13
+	VPTERNLOGD $0xea, Z13, Z6, Z12
 	MOVQ       88(AX), DI
 	MOVQ       96(AX), SI
 	ADDQ       SI, 88(AX)
-	MOVQ       120(AX), SI
+	MOVQ       112(AX), SI
 	CMPQ       SI, $0x03
 	JNE        splitUnits2symsnot3
-	VPMOVWB    Z8, (DI)
+	VPMOVWB    Z12, (DI)
 	JMP        splitUnits2symsdone
 
 splitUnits2symsnot3:
 	CMPQ     SI, $0x02
 	JNE      splitUnits2symsnot2
-	VPMADDWD pair4<>+0(SB), Z8, Z8
-	VPMOVDB  Z8, (DI)
+	VPMADDWD pair4<>+0(SB), Z12, Z12
+	VPMOVDB  Z12, (DI)
 	JMP      splitUnits2symsdone
 
 splitUnits2symsnot2:
 	CMPQ     SI, $0x01
 	JNE      splitUnits2symsnot1
-	VPMADDWD pair2<>+0(SB), Z8, Z8
-	VPMOVDW  Z8, Y8
-	VPMADDWD pair4<>+0(SB), Y8, Y8
-	VPMOVDB  Y8, (DI)
+	VPMADDWD pair2<>+0(SB), Z12, Z12
+	VPMOVDW  Z12, Y12
+	VPMADDWD pair4<>+0(SB), Y12, Y12
+	VPMOVDB  Y12, (DI)
 	JMP      splitUnits2symsdone
 
 splitUnits2symsnot1:
-	VPTESTMW Z8, Z8, K1
+	VPTESTMW Z12, Z12, K1
 	KMOVD    K1, SI
 	MOVL     SI, (DI)
 
 splitUnits2symsdone:
-	VMOVQ      56(AX), X8
-	VPSRLW     X8, Z7, Z8
-	VMOVQ      48(AX), X9
-	VPSRLW     X9, Z7, Z7
-	VPANDD     Z5, Z7, Z7
-	VPTERNLOGD $0xea, Z7, Z3, Z8
-	LEAQ       128(AX), SI
+	VPSRLW     X9, Z11, Z12
+	VPSRLW     X10, Z11, Z11
+	VPANDD     Z5, Z11, Z11
+	VPTERNLOGD $0xea, Z11, Z3, Z12
+	LEAQ       120(AX), SI
 	MOVQ       24(AX), DI
 
 splitUnits2plane:
-	VMOVQ   24(SI), X7
-	VPSRLW  X7, Z8, Z7
-	MOVQ    32(SI), R8
+	VMOVQ   16(SI), X11
+	VPSRLW  X11, Z12, Z11
+	MOVQ    24(SI), R8
 	SHLQ    $0x08, R8
-	VPANDD  128(CX)(R8*1), Z7, Z7
+	VPANDD  128(CX)(R8*1), Z11, Z11
 	MOVQ    (SI), R9
 	MOVQ    8(SI), R8
 	ADDQ    R8, (SI)
-	MOVQ    32(SI), R8
+	MOVQ    24(SI), R8
 	CMPQ    R8, $0x03
 	JNE     splitUnits2planenot3
-	VPMOVWB Z7, (R9)
+	VPMOVWB Z11, (R9)
 	JMP     splitUnits2planedone
 
 splitUnits2planenot3:
 	CMPQ     R8, $0x02
 	JNE      splitUnits2planenot2
-	VPMADDWD pair4<>+0(SB), Z7, Z7
-	VPMOVDB  Z7, (R9)
+	VPMADDWD pair4<>+0(SB), Z11, Z11
+	VPMOVDB  Z11, (R9)
 	JMP      splitUnits2planedone
 
 splitUnits2planenot2:
 	CMPQ     R8, $0x01
 	JNE      splitUnits2planenot1
-	VPMADDWD pair2<>+0(SB), Z7, Z7
-	VPMOVDW  Z7, Y7
-	VPMADDWD pair4<>+0(SB), Y7, Y7
-	VPMOVDB  Y7, (R9)
+	VPMADDWD pair2<>+0(SB), Z11, Z11
+	VPMOVDW  Z11, Y11
+	VPMADDWD pair4<>+0(SB), Y11, Y11
+	VPMOVDB  Y11, (R9)
 	JMP      splitUnits2planedone
 
 splitUnits2planenot1:
-	VPTESTMW Z7, Z7, K1
+	VPTESTMW Z11, Z11, K1
 	KMOVD    K1, R8
 	MOVL     R8, (R9)
 
 splitUnits2planedone:
-	ADDQ $0x28, SI
+	ADDQ $0x20, SI
 	DECQ DI
 	JNZ  splitUnits2plane
 	DECQ 16(AX)
@@ -3125,119 +3125,119 @@ TEXT ·splitUnits4AVX512(SB), NOSPLIT, $0-8
 	VMOVDQU64    minus32<>+0(SB), Z5
 	VPSUBD       Z5, Z3, Z5
 	VMOVDQU64    nibble32<>+0(SB), Z6
+	VMOVQ        32(AX), X7
+	VMOVQ        40(AX), X8
+	VMOVQ        56(AX), X9
+	VMOVQ        48(AX), X10
 
 splitUnits4:
-	VMOVDQU64  (DX), Z7
+	VMOVDQU64  (DX), Z11
 	ADDQ       $0x40, DX
-	VMOVQ      32(AX), X8
-	VPSRLD     X8, Z7, Z8
-	VPANDD     Z1, Z8, Z8
-	VPSUBD     Z0, Z8, Z8
-	VPCMPUD    $0x06, Z6, Z8, K1
-	VPTESTMD   Z4, Z7, K2
+	VPSRLD     X7, Z11, Z12
+	VPANDD     Z1, Z12, Z12
+	VPSUBD     Z0, Z12, Z12
+	VPCMPUD    $0x06, Z6, Z12, K1
+	VPTESTMD   Z4, Z11, K2
 	KORD       K1, K2, K1
 	KMOVD      K1, SI
 	MOVW       SI, (BX)
 	ADDQ       $0x02, BX
-	VMOVQ      40(AX), X9
-	VPSRLD     X9, Z7, Z9
-	VPANDD     Z2, Z9, Z9
-	VPSLLD     $0x04, Z9, Z9
-	VPTERNLOGD $0xea, Z9, Z6, Z8
+	VPSRLD     X8, Z11, Z13
+	VPANDD     Z2, Z13, Z13
+	VPSLLD     $0x04, Z13, Z13
+	VPTERNLOGD $0xea, Z13, Z6, Z12
 	MOVQ       88(AX), DI
 	MOVQ       96(AX), SI
 	ADDQ       SI, 88(AX)
-	MOVQ       120(AX), SI
+	MOVQ       112(AX), SI
 	CMPQ       SI, $0x03
 	JNE        splitUnits4symsnot3
-	VPMOVDB    Z8, (DI)
+	VPMOVDB    Z12, (DI)
 	JMP        splitUnits4symsdone
 
 splitUnits4symsnot3:
 	CMPQ    SI, $0x04
 	JNE     splitUnits4symsnot4
-	VPMOVDW Z8, (DI)
+	VPMOVDW Z12, (DI)
 	JMP     splitUnits4symsdone
 
 splitUnits4symsnot4:
 	CMPQ     SI, $0x02
 	JNE      splitUnits4symsnot2
-	VPMOVDW  Z8, Y8
-	VPMADDWD pair4<>+0(SB), Y8, Y8
-	VPMOVDB  Y8, (DI)
+	VPMOVDW  Z12, Y12
+	VPMADDWD pair4<>+0(SB), Y12, Y12
+	VPMOVDB  Y12, (DI)
 	JMP      splitUnits4symsdone
 
 splitUnits4symsnot2:
 	CMPQ     SI, $0x01
 	JNE      splitUnits4symsnot1
-	VPMOVDW  Z8, Y8
-	VPMADDWD pair2<>+0(SB), Y8, Y8
-	VPMOVDW  Y8, X8
-	VPMADDWD pair4<>+0(SB), X8, X8
-	VPMOVDB  X8, (DI)
+	VPMOVDW  Z12, Y12
+	VPMADDWD pair2<>+0(SB), Y12, Y12
+	VPMOVDW  Y12, X12
+	VPMADDWD pair4<>+0(SB), X12, X12
+	VPMOVDB  X12, (DI)
 	JMP      splitUnits4symsdone
 
 splitUnits4symsnot1:
-	VPTESTMD Z8, Z8, K1
+	VPTESTMD Z12, Z12, K1
 	KMOVD    K1, SI
 	MOVW     SI, (DI)
 
 splitUnits4symsdone:
-	VMOVQ      56(AX), X8
-	VPSRLD     X8, Z7, Z8
-	VMOVQ      48(AX), X9
-	VPSRLD     X9, Z7, Z7
-	VPANDD     Z5, Z7, Z7
-	VPTERNLOGD $0xea, Z7, Z3, Z8
-	LEAQ       128(AX), SI
+	VPSRLD     X9, Z11, Z12
+	VPSRLD     X10, Z11, Z11
+	VPANDD     Z5, Z11, Z11
+	VPTERNLOGD $0xea, Z11, Z3, Z12
+	LEAQ       120(AX), SI
 	MOVQ       24(AX), DI
 
 splitUnits4plane:
-	VMOVQ   24(SI), X7
-	VPSRLD  X7, Z8, Z7
-	MOVQ    32(SI), R8
+	VMOVQ   16(SI), X11
+	VPSRLD  X11, Z12, Z11
+	MOVQ    24(SI), R8
 	SHLQ    $0x08, R8
-	VPANDD  128(CX)(R8*1), Z7, Z7
+	VPANDD  128(CX)(R8*1), Z11, Z11
 	MOVQ    (SI), R9
 	MOVQ    8(SI), R8
 	ADDQ    R8, (SI)
-	MOVQ    32(SI), R8
+	MOVQ    24(SI), R8
 	CMPQ    R8, $0x03
 	JNE     splitUnits4planenot3
-	VPMOVDB Z7, (R9)
+	VPMOVDB Z11, (R9)
 	JMP     splitUnits4planedone
 
 splitUnits4planenot3:
 	CMPQ    R8, $0x04
 	JNE     splitUnits4planenot4
-	VPMOVDW Z7, (R9)
+	VPMOVDW Z11, (R9)
 	JMP     splitUnits4planedone
 
 splitUnits4planenot4:
 	CMPQ     R8, $0x02
 	JNE      splitUnits4planenot2
-	VPMOVDW  Z7, Y7
-	VPMADDWD pair4<>+0(SB), Y7, Y7
-	VPMOVDB  Y7, (R9)
+	VPMOVDW  Z11, Y11
+	VPMADDWD pair4<>+0(SB), Y11, Y11
+	VPMOVDB  Y11, (R9)
 	JMP      splitUnits4planedone
 
 splitUnits4planenot2:
 	CMPQ     R8, $0x01
 	JNE      splitUnits4planenot1
-	VPMOVDW  Z7, Y7
-	VPMADDWD pair2<>+0(SB), Y7, Y7
-	VPMOVDW  Y7, X7
-	VPMADDWD pair4<>+0(SB), X7, X7
-	VPMOVDB  X7, (R9)
+	VPMOVDW  Z11, Y11
+	VPMADDWD pair2<>+0(SB), Y11, Y11
+	VPMOVDW  Y11, X11
+	VPMADDWD pair4<>+0(SB), X11, X11
+	VPMOVDB  X11, (R9)
 	JMP      splitUnits4planedone
 
 splitUnits4planenot1:
-	VPTESTMD Z7, Z7, K1
+	VPTESTMD Z11, Z11, K1
 	KMOVD    K1, R8
 	MOVW     R8, (R9)
 
 splitUnits4planedone:
-	ADDQ $0x28, SI
+	ADDQ $0x20, SI
 	DECQ DI
 	JNZ  splitUnits4plane
 	DECQ 16(AX)
@@ -3769,62 +3769,59 @@ TEXT ·mergeUnits1AVX512(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
 	LEAQ         fields16<>+0(SB), CX
 	MOVQ         (AX), DX
-	VPBROADCASTW 64(AX), Z0
-	VPBROADCASTW 76(AX), Z1
+	VMOVQ        32(AX), X0
+	VMOVQ        40(AX), X1
 	VMOVQ        56(AX), X2
-	VPSLLW       X2, Z1, Z1
-	VMOVDQU64    nibble16<>+0(SB), Z2
-	VMOVDQU64    sign1_16<>+0(SB), Z3
+	VMOVQ        48(AX), X3
+	VPBROADCASTW 64(AX), Z4
+	VPBROADCASTW 76(AX), Z5
+	VPSLLW       X2, Z5, Z5
+	MOVQ         112(AX), BX
+	SHLQ         $0x08, BX
+	VMOVDQU64    (CX)(BX*1), Z6
+	VMOVDQU64    64(CX)(BX*1), Z7
+	VMOVDQU64    128(CX)(BX*1), Z8
+	VMOVDQU64    nibble16<>+0(SB), Z9
+	VMOVDQU64    sign1_16<>+0(SB), Z10
 
 mergeUnits1:
-	KMOVQ      104(AX), K1
-	MOVQ       88(AX), BX
-	MOVQ       96(AX), SI
-	ADDQ       SI, 88(AX)
-	VMOVDQU8.Z (BX), K1, Z4
-	MOVQ       120(AX), BX
-	SHLQ       $0x08, BX
-	VMOVDQU64  (CX)(BX*1), Z5
-	VPERMB     Z4, Z5, Z4
-	VPSRLVW    64(CX)(BX*1), Z4, Z4
-	VPANDD     128(CX)(BX*1), Z4, Z4
-	VPSRLW     $0x04, Z4, Z5
-	VMOVQ      40(AX), X6
-	VPSLLW     X6, Z5, Z5
-	VPANDD     Z2, Z4, Z4
-	VPADDW     Z0, Z4, Z4
-	VMOVQ      32(AX), X6
-	VPSLLW     X6, Z4, Z4
-	VPORD      Z5, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	LEAQ       128(AX), BX
-	MOVQ       24(AX), SI
+	MOVQ    88(AX), BX
+	MOVQ    96(AX), SI
+	ADDQ    SI, 88(AX)
+	VPERMB  (BX), Z6, Z11
+	VPSRLVW Z7, Z11, Z11
+	VPANDD  Z8, Z11, Z11
+	VPSRLW  $0x04, Z11, Z12
+	VPSLLW  X1, Z12, Z12
+	VPANDD  Z9, Z11, Z11
+	VPADDW  Z4, Z11, Z11
+	VPSLLW  X0, Z11, Z11
+	VPORD   Z12, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	LEAQ    120(AX), BX
+	MOVQ    24(AX), SI
 
 mergeUnits1plane:
-	KMOVQ      16(BX), K1
-	MOVQ       (BX), DI
-	MOVQ       8(BX), R8
-	ADDQ       R8, (BX)
-	VMOVDQU8.Z (DI), K1, Z6
-	MOVQ       32(BX), DI
+	MOVQ       24(BX), DI
 	SHLQ       $0x08, DI
-	VMOVDQU64  (CX)(DI*1), Z7
-	VPERMB     Z6, Z7, Z6
-	VPSRLVW    64(CX)(DI*1), Z6, Z6
-	VPANDD     128(CX)(DI*1), Z6, Z6
-	VMOVQ      24(BX), X7
-	VPSLLW     X7, Z6, Z6
-	VPORD      Z6, Z5, Z5
-	ADDQ       $0x28, BX
+	VMOVDQU64  (CX)(DI*1), Z13
+	MOVQ       (BX), R8
+	MOVQ       8(BX), R9
+	ADDQ       R9, (BX)
+	VPERMB     (R8), Z13, Z13
+	VPSRLVW    64(CX)(DI*1), Z13, Z13
+	VPANDD     128(CX)(DI*1), Z13, Z13
+	VMOVQ      16(BX), X14
+	VPSLLW     X14, Z13, Z13
+	VPORD      Z13, Z12, Z12
+	ADDQ       $0x20, BX
 	DECQ       SI
 	JNZ        mergeUnits1plane
-	VMOVQ      56(AX), X6
-	VPSLLW     X6, Z5, Z6
-	VMOVQ      48(AX), X7
-	VPSLLW     X7, Z5, Z5
-	VPTERNLOGD $0xea, Z4, Z1, Z6
-	VPTERNLOGD $0xea, Z6, Z3, Z5
-	VPMOVWB    Z5, (DX)
+	VPSLLW     X2, Z12, Z13
+	VPSLLW     X3, Z12, Z12
+	VPTERNLOGD $0xea, Z11, Z5, Z13
+	VPTERNLOGD $0xea, Z13, Z10, Z12
+	VPMOVWB    Z12, (DX)
 	ADDQ       $0x20, DX
 	DECQ       16(AX)
 	JNZ        mergeUnits1
@@ -3855,62 +3852,59 @@ TEXT ·mergeUnits2AVX512(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
 	LEAQ         fields16<>+0(SB), CX
 	MOVQ         (AX), DX
-	VPBROADCASTW 64(AX), Z0
-	VPBROADCASTW 76(AX), Z1
+	VMOVQ        32(AX), X0
+	VMOVQ        40(AX), X1
 	VMOVQ        56(AX), X2
-	VPSLLW       X2, Z1, Z1
-	VMOVDQU64    nibble16<>+0(SB), Z2
-	VMOVDQU64    sign2_16<>+0(SB), Z3
+	VMOVQ        48(AX), X3
+	VPBROADCASTW 64(AX), Z4
+	VPBROADCASTW 76(AX), Z5
+	VPSLLW       X2, Z5, Z5
+	MOVQ         112(AX), BX
+	SHLQ         $0x08, BX
+	VMOVDQU64    (CX)(BX*1), Z6
+	VMOVDQU64    64(CX)(BX*1), Z7
+	VMOVDQU64    128(CX)(BX*1), Z8
+	VMOVDQU64    nibble16<>+0(SB), Z9
+	VMOVDQU64    sign2_16<>+0(SB), Z10
 
 mergeUnits2:
-	KMOVQ      104(AX), K1
-	MOVQ       88(AX), BX
-	MOVQ       96(AX), SI
-	ADDQ       SI, 88(AX)
-	VMOVDQU8.Z (BX), K1, Z4
-	MOVQ       120(AX), BX
-	SHLQ       $0x08, BX
-	VMOVDQU64  (CX)(BX*1), Z5
-	VPERMB     Z4, Z5, Z4
-	VPSRLVW    64(CX)(BX*1), Z4, Z4
-	VPANDD     128(CX)(BX*1), Z4, Z4
-	VPSRLW     $0x04, Z4, Z5
-	VMOVQ      40(AX), X6
-	VPSLLW     X6, Z5, Z5
-	VPANDD     Z2, Z4, Z4
-	VPADDW     Z0, Z4, Z4
-	VMOVQ      32(AX), X6
-	VPSLLW     X6, Z4, Z4
-	VPORD      Z5, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	LEAQ       128(AX), BX
-	MOVQ       24(AX), SI
+	MOVQ    88(AX), BX
+	MOVQ    96(AX), SI
+	ADDQ    SI, 88(AX)
+	VPERMB  (BX), Z6, Z11
+	VPSRLVW Z7, Z11, Z11
+	VPANDD  Z8, Z11, Z11
+	VPSRLW  $0x04, Z11, Z12
+	VPSLLW  X1, Z12, Z12
+	VPANDD  Z9, Z11, Z11
+	VPADDW  Z4, Z11, Z11
+	VPSLLW  X0, Z11, Z11
+	VPORD   Z12, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	LEAQ    120(AX), BX
+	MOVQ    24(AX), SI
 
 mergeUnits2plane:
-	KMOVQ      16(BX), K1
-	MOVQ       (BX), DI
-	MOVQ       8(BX), R8
-	ADDQ       R8, (BX)
-	VMOVDQU8.Z (DI), K1, Z6
-	MOVQ       32(BX), DI
+	MOVQ       24(BX), DI
 	SHLQ       $0x08, DI
-	VMOVDQU64  (CX)(DI*1), Z7
-	VPERMB     Z6, Z7, Z6
-	VPSRLVW    64(CX)(DI*1), Z6, Z6
-	VPANDD     128(CX)(DI*1), Z6, Z6
-	VMOVQ      24(BX), X7
-	VPSLLW     X7, Z6, Z6
-	VPORD      Z6, Z5, Z5
-	ADDQ       $0x28, BX
+	VMOVDQU64  (CX)(DI*1), Z13
+	MOVQ       (BX), R8
+	MOVQ       8(BX), R9
+	ADDQ       R9, (BX)
+	VPERMB     (R8), Z13, Z13
+	VPSRLVW    64(CX)(DI*1), Z13, Z13
+	VPANDD     128(CX)(DI*1), Z13, Z13
+	VMOVQ      16(BX), X14
+	VPSLLW     X14, Z13, Z13
+	VPORD      Z13, Z12, Z12
+	ADDQ       $0x20, BX
 	DECQ       SI
 	JNZ        mergeUnits2plane
-	VMOVQ      56(AX), X6
-	VPSLLW     X6, Z5, Z6
-	VMOVQ      48(AX), X7
-	VPSLLW     X7, Z5, Z5
-	VPTERNLOGD $0xea, Z4, Z1, Z6
-	VPTERNLOGD $0xea, Z6, Z3, Z5
-	VMOVDQU64  Z5, (DX)
+	VPSLLW     X2, Z12, Z13
+	VPSLLW     X3, Z12, Z12
+	VPTERNLOGD $0xea, Z11, Z5, Z13
+	VPTERNLOGD $0xea, Z13, Z10, Z12
+	VMOVDQU64  Z12, (DX)
 	ADDQ       $0x40, DX
 	DECQ       16(AX)
 	JNZ        mergeUnits2
@@ -3936,67 +3930,64 @@ DATA sign2_16<>+60(SB)/4, $0x80008000
 GLOBL sign2_16<>(SB), RODATA|NOPTR, $64
 
 // func mergeUnits4AVX512(r *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI
+// Requires: AVX, AVX512F, AVX512VBMI
 TEXT ·mergeUnits4AVX512(SB), NOSPLIT, $0-8
 	MOVQ         r+0(FP), AX
 	LEAQ         fields32<>+0(SB), CX
 	MOVQ         (AX), DX
-	VPBROADCASTD 64(AX), Z0
-	VPBROADCASTD 76(AX), Z1
+	VMOVQ        32(AX), X0
+	VMOVQ        40(AX), X1
 	VMOVQ        56(AX), X2
-	VPSLLD       X2, Z1, Z1
-	VMOVDQU64    nibble32<>+0(SB), Z2
-	VMOVDQU64    sign4_32<>+0(SB), Z3
+	VMOVQ        48(AX), X3
+	VPBROADCASTD 64(AX), Z4
+	VPBROADCASTD 76(AX), Z5
+	VPSLLD       X2, Z5, Z5
+	MOVQ         112(AX), BX
+	SHLQ         $0x08, BX
+	VMOVDQU64    (CX)(BX*1), Z6
+	VMOVDQU64    64(CX)(BX*1), Z7
+	VMOVDQU64    128(CX)(BX*1), Z8
+	VMOVDQU64    nibble32<>+0(SB), Z9
+	VMOVDQU64    sign4_32<>+0(SB), Z10
 
 mergeUnits4:
-	KMOVQ      104(AX), K1
-	MOVQ       88(AX), BX
-	MOVQ       96(AX), SI
-	ADDQ       SI, 88(AX)
-	VMOVDQU8.Z (BX), K1, Z4
-	MOVQ       120(AX), BX
-	SHLQ       $0x08, BX
-	VMOVDQU64  (CX)(BX*1), Z5
-	VPERMB     Z4, Z5, Z4
-	VPSRLVD    64(CX)(BX*1), Z4, Z4
-	VPANDD     128(CX)(BX*1), Z4, Z4
-	VPSRLD     $0x04, Z4, Z5
-	VMOVQ      40(AX), X6
-	VPSLLD     X6, Z5, Z5
-	VPANDD     Z2, Z4, Z4
-	VPADDD     Z0, Z4, Z4
-	VMOVQ      32(AX), X6
-	VPSLLD     X6, Z4, Z4
-	VPORD      Z5, Z4, Z4
-	VPXORD     Z5, Z5, Z5
-	LEAQ       128(AX), BX
-	MOVQ       24(AX), SI
+	MOVQ    88(AX), BX
+	MOVQ    96(AX), SI
+	ADDQ    SI, 88(AX)
+	VPERMB  (BX), Z6, Z11
+	VPSRLVD Z7, Z11, Z11
+	VPANDD  Z8, Z11, Z11
+	VPSRLD  $0x04, Z11, Z12
+	VPSLLD  X1, Z12, Z12
+	VPANDD  Z9, Z11, Z11
+	VPADDD  Z4, Z11, Z11
+	VPSLLD  X0, Z11, Z11
+	VPORD   Z12, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	LEAQ    120(AX), BX
+	MOVQ    24(AX), SI
 
 mergeUnits4plane:
-	KMOVQ      16(BX), K1
-	MOVQ       (BX), DI
-	MOVQ       8(BX), R8
-	ADDQ       R8, (BX)
-	VMOVDQU8.Z (DI), K1, Z6
-	MOVQ       32(BX), DI
+	MOVQ       24(BX), DI
 	SHLQ       $0x08, DI
-	VMOVDQU64  (CX)(DI*1), Z7
-	VPERMB     Z6, Z7, Z6
-	VPSRLVD    64(CX)(DI*1), Z6, Z6
-	VPANDD     128(CX)(DI*1), Z6, Z6
-	VMOVQ      24(BX), X7
-	VPSLLD     X7, Z6, Z6
-	VPORD      Z6, Z5, Z5
-	ADDQ       $0x28, BX
+	VMOVDQU64  (CX)(DI*1), Z13
+	MOVQ       (BX), R8
+	MOVQ       8(BX), R9
+	ADDQ       R9, (BX)
+	VPERMB     (R8), Z13, Z13
+	VPSRLVD    64(CX)(DI*1), Z13, Z13
+	VPANDD     128(CX)(DI*1), Z13, Z13
+	VMOVQ      16(BX), X14
+	VPSLLD     X14, Z13, Z13
+	VPORD      Z13, Z12, Z12
+	ADDQ       $0x20, BX
 	DECQ       SI
 	JNZ        mergeUnits4plane
-	VMOVQ      56(AX), X6
-	VPSLLD     X6, Z5, Z6
-	VMOVQ      48(AX), X7
-	VPSLLD     X7, Z5, Z5
-	VPTERNLOGD $0xea, Z4, Z1, Z6
-	VPTERNLOGD $0xea, Z6, Z3, Z5
-	VMOVDQU64  Z5, (DX)
+	VPSLLD     X2, Z12, Z13
+	VPSLLD     X3, Z12, Z12
+	VPTERNLOGD $0xea, Z11, Z5, Z13
+	VPTERNLOGD $0xea, Z13, Z10, Z12
+	VMOVDQU64  Z12, (DX)
 	ADDQ       $0x40, DX
 	DECQ       16(AX)
 	JNZ        mergeUnits4

@@ -11,7 +11,6 @@ import (
 type field struct {
 	at    *byte
 	step  int    // bytes a turn
-	load  uint64 // mask of that many bytes
 	shift uint64 // of the value in the raw field
 	class int    // logarithm of the width, at most 4
 }
@@ -29,8 +28,8 @@ type unitRun struct {
 	raw                   [5]field
 }
 
-// fieldRead is how many bytes of a field an AVX2 kernel reads each turn, of which it needs step.
-const fieldRead = 16
+// fieldRead is how many bytes of a field a kernel of a route reads each turn, of which it needs step.
+var fieldRead = [...]int{routeAVX2: 16, routeAVX512: 64}
 
 // describe fills r for blocks of 64 units of a layout. It returns how many of the blocks may be read where merge says
 // that the fields are read; none where no kernel suits the layout.
@@ -57,11 +56,11 @@ func (r *unitRun) describe(l *layout, units, syms []byte, planes *[8][]byte, blo
 	}
 	add := func(f *field, b []byte, width, shift uint) {
 		step := perTurn * int(width) / 8
-		if best == routeAVX2 && merge {
-			blocks = min(blocks, (cap(b)-fieldRead)/(8*int(width)))
+		if merge {
+			blocks = min(blocks, (cap(b)-fieldRead[best])/(8*int(width)))
 		}
 		if len(b) > 0 {
-			*f = field{&b[0], step, 1<<step - 1, uint64(shift), bits.TrailingZeros(width)}
+			*f = field{&b[0], step, uint64(shift), bits.TrailingZeros(width)}
 		}
 	}
 	width := uint(4)

@@ -53,17 +53,20 @@ func splitUnits2AVX512(r *byte)
 //go:noescape
 func splitUnits4AVX512(r *byte)
 
-// mergeUnits1AVX512 puts 32 units of size 1 together in each turn of a unitRun.
+// mergeUnits1AVX512 puts 32 units of size 1 together in each turn of a unitRun. It may read 63 bytes beyond a
+// field.
 //
 //go:noescape
 func mergeUnits1AVX512(r *byte)
 
-// mergeUnits2AVX512 puts 32 units of size 2 together in each turn of a unitRun.
+// mergeUnits2AVX512 puts 32 units of size 2 together in each turn of a unitRun. It may read 63 bytes beyond a
+// field.
 //
 //go:noescape
 func mergeUnits2AVX512(r *byte)
 
-// mergeUnits4AVX512 puts 16 units of size 4 together in each turn of a unitRun.
+// mergeUnits4AVX512 puts 16 units of size 4 together in each turn of a unitRun. It may read 63 bytes beyond a
+// field.
 //
 //go:noescape
 func mergeUnits4AVX512(r *byte)

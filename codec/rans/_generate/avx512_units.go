@@ -41,13 +41,14 @@ func (l lane) ztables() Mem {
 	})
 }
 
-// zunpack brings the values of the field at d into lanes.
-func (l lane) zunpack(d Register, off int, tables GPVirtual) VecVirtual {
-	k, z := K(), ZMM()
-	KMOVQ(base(d, off+fieldLoad), k)
-	VMOVDQU8_Z(base(advance(d, off), 0), k, z)
-	of := table(tables, d, off, 64)
-	VPERMB(z, zload(of(0)), z)
+// zunpack brings the values of the field at d into lanes. It reads 64 bytes. of is what table returns.
+func (l lane) zunpack(d Register, off int, of func(k int) Op) VecVirtual {
+	z := ZMM()
+	index := of(0)
+	if m, ok := index.(Mem); ok {
+		index = zload(m)
+	}
+	VPERMB(base(advance(d, off), 0), index, z)
 	l.shiftEach(of(1), z, z)
 	VPANDD(of(2), z, z)
 	return z
@@ -61,32 +62,39 @@ func mergeUnits512(size int, l lane) {
 	name := fmt.Sprint("mergeUnits", size)
 	TEXT(name+"AVX512", NOSPLIT, "func(r *byte)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%sAVX512 puts %d units of size %d together in each turn of a unitRun.", name, 512/l.bits, size))
+	Doc(fmt.Sprintf("%sAVX512 puts %d units of size %d together in each turn of a unitRun. It may read 63 bytes beyond a",
+		name, 512/l.bits, size), "field.")
 	r := argument("r")
 	tables, units := GP64(), GP64()
 	LEAQ(l.ztables(), tables)
 	MOVQ(base(r, runUnits), units)
+	mant, tops, drop, up := count(base(r, runMant)), count(base(r, runTop)), count(base(r, runDrop)), count(base(r, runSign))
 	first, kept := l.zset(base(r, runBase)), l.zset(base(r, runKept))
-	l.shiftL(count(base(r, runDrop)), kept, kept)
+	l.shiftL(drop, kept, kept)
+	var syms [3]VecVirtual
+	for k, of := 0, table(tables, r, runSyms, 64); k < 3; k++ {
+		syms[k] = zload(of(k).(Mem))
+	}
 	nibble := zload(l.zeach("nibble", 15))
 	sign := zload(l.zeach(fmt.Sprintf("sign%d_", size), 1<<(8*size-1)))
 
 	Label(name)
-	u := l.zunpack(r, runSyms, tables)
-	top := ZMM()
+	u, top := l.zunpack(r, runSyms, func(k int) Op { return syms[k] }), ZMM()
 	l.shiftR(Imm(4), u, top)
-	top = shift(l.shiftL, base(r, runTop), top)
+	l.shiftL(tops, top, top)
 	VPANDD(nibble, u, u)
 	l.add(first, u, u)
-	u = shift(l.shiftL, base(r, runMant), u)
+	l.shiftL(mant, u, u)
 	VPORD(top, u, u)
 
 	raw := ZMM()
 	zero(raw)
 	everyPlane(name+"plane", r, func(d GPVirtual) {
-		VPORD(shift(l.shiftL, base(d, fieldShift), l.zunpack(d, 0, tables)), raw, raw)
+		VPORD(shift(l.shiftL, base(d, fieldShift), l.zunpack(d, 0, table(tables, d, 0, 64))), raw, raw)
 	})
-	low, high := shift(l.shiftL, base(r, runDrop), raw), shift(l.shiftL, base(r, runSign), raw)
+	low, high := ZMM(), ZMM()
+	l.shiftL(drop, raw, low)
+	l.shiftL(up, raw, high)
 	VPTERNLOGD(Imm(andOr), u, kept, low)
 	VPTERNLOGD(Imm(andOr), low, sign, high)
 	if size == 1 {
@@ -117,9 +125,10 @@ func splitUnits512(size int, l lane) {
 	kept, gone, sign := l.zset(base(r, runKept)), l.zset(base(r, runGone)), ZMM()
 	l.sub(zload(l.zeach("minus", 1<<l.bits-1)), kept, sign) // the sign stands above the kept bits
 	nibble := zload(l.zeach("nibble", 15))
+	mant, topAt, drop, down := count(base(r, runMant)), count(base(r, runTop)), count(base(r, runDrop)), count(base(r, runSign))
 
 	Label(name)
-	u := ZMM()
+	u, e, s, raw, high := ZMM(), ZMM(), ZMM(), ZMM(), ZMM()
 	if size == 1 {
 		VPMOVZXBW(base(units, 0), u)
 		ADDQ(Imm(32), units)
@@ -127,7 +136,8 @@ func splitUnits512(size int, l lane) {
 		VMOVDQU64(base(units, 0), u)
 		ADDQ(Imm(64), units)
 	}
-	e, far, dropped, bits := shift(l.shiftR, base(r, runMant), u), K(), K(), GP32()
+	far, dropped, bits := K(), K(), GP32()
+	l.shiftR(mant, u, e)
 	VPANDD(exps, e, e)
 	l.sub(first, e, e)
 	l.compare(Imm(6), nibble, e, far) // e > 15
@@ -142,13 +152,14 @@ func splitUnits512(size int, l lane) {
 		ADDQ(Imm(2), outside)
 	}
 
-	s := shift(l.shiftR, base(r, runTop), u)
+	l.shiftR(topAt, u, s)
 	VPANDD(tops, s, s)
 	l.shiftL(Imm(4), s, s)
 	VPTERNLOGD(Imm(andOr), s, nibble, e)
 	l.zpack(name+"syms", r, runSyms, e)
 
-	raw, high := shift(l.shiftR, base(r, runDrop), u), shift(l.shiftR, base(r, runSign), u)
+	l.shiftR(drop, u, raw)
+	l.shiftR(down, u, high)
 	VPANDD(sign, high, high)
 	VPTERNLOGD(Imm(andOr), high, kept, raw)
 	everyPlane(name+"plane", r, func(d GPVirtual) {

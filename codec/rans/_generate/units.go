@@ -10,10 +10,9 @@ import (
 const (
 	fieldAt    = 0
 	fieldStep  = 8
-	fieldLoad  = 16
-	fieldShift = 24
-	fieldClass = 32
-	fieldSize  = 40
+	fieldShift = 16
+	fieldClass = 24
+	fieldSize  = 32
 
 	runUnits   = 0
 	runOutside = 8
@@ -80,12 +79,13 @@ func like(a VecVirtual) VecVirtual {
 	return YMM()
 }
 
-// table returns the operands of the tables of the class of the field at d, vectors of size bytes, size * 4 a class.
-func table(tables GPVirtual, d Register, off, size int) func(k int) Mem {
+// table returns the operands of the tables of the class of the field at d: vectors of size bytes, four times size apart
+// from class to class.
+func table(tables GPVirtual, d Register, off, size int) func(k int) Op {
 	class := GP64()
 	MOVQ(base(d, off+fieldClass), class)
 	SHLQ(Imm(uint64(map[int]int{32: 7, 64: 8}[size])), class)
-	return func(k int) Mem { return Mem{Base: tables, Index: class, Scale: 1, Disp: size * k} }
+	return func(k int) Op { return Mem{Base: tables, Index: class, Scale: 1, Disp: size * k} }
 }
 
 // advance returns where the field at d is, and moves it on.
