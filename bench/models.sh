@@ -13,7 +13,10 @@ go build -o "$work/wcodec" ./cmd/wcodec
 w="$work/wcodec --no-progress"
 printf '%-18s %14s %14s %7s %7s\n' model plain stored ratio dense
 for model in "$@"; do
-	$w synth -q --model "$model" --layers "$layers" -o "$work/in"
+	case $model in
+	edge | tiny) $w synth -q --model "$model" -o "$work/in" ;; # these have no layers
+	*) $w synth -q --model "$model" --layers "$layers" -o "$work/in" ;;
+	esac
 	$w compress -q -o "$work/packed" "$work/in"
 	$w test -q "$work"/packed/*.wcodec
 	for f in "$work"/packed/*.wcodec; do
