@@ -44,10 +44,9 @@ func TestStreamOffsets(t *testing.T) {
 	}
 }
 
-// fenced returns n bytes, aligned as chance has it, whose capacity extends slack bytes beyond them and ends, like their
-// beginning, at memory that must not be touched; the beginning only where n is a whole number of pages.
+// fenced returns n bytes whose capacity extends slack bytes beyond them and ends at memory that must not be touched.
 func fenced(t testing.TB, n, slack int) []byte {
-	b := fence(t, n+slack)
+	b := fence(t, n+slack, false)
 	return b[: n : n+slack]
 }
 
@@ -155,6 +154,27 @@ func TestDecodeRoutes(t *testing.T) {
 	}
 }
 
+// A table without frequencies, which no parser makes, takes a word for every symbol: as many as a group can take.
+func TestDecodeMostWords(t *testing.T) {
+	var table [4096]uint32
+	for i := range table {
+		table[i] = uint32(i)
+	}
+	words := make([]byte, 2*128*40)
+	for i := range words {
+		words[i] = byte(i * 37)
+	}
+	var states [32]uint32
+	other := &stream{dst: make([]byte, 4000), src: words}
+	for _, m := range []int{128, 256, 5000} {
+		for cut := 0; cut <= 520; cut += 4 {
+			for _, slack := range []int{0, 224, 254, 256, 512} {
+				checkDecode(t, &table, words[:2*m-min(cut, m)], &states, m, slack, other)
+			}
+		}
+	}
+}
+
 func FuzzDecodeRoutes(f *testing.F) {
 	f.Add(uint64(1), []byte("some words that mean nothing"), uint16(300), uint8(0))
 	f.Add(uint64(2), bytes.Repeat([]byte{0, 0, 255}, 500), uint16(1000), uint8(255))
@@ -175,12 +195,12 @@ func FuzzDecodeRoutes(f *testing.F) {
 	})
 }
 
-// checkEncode codes symbols on every route into room bytes and compares with the generic loop. Bytes beyond the words
-// must stay what they were only outside dst.
+// checkEncode codes symbols on every route into room bytes, which lie behind memory that must not be touched, and
+// compares with the generic loop.
 func checkEncode(t *testing.T, enc *encTable, symbols []byte, states *[32]uint32, room int) {
 	want, wantStates := make([]byte, room), *states
 	wantStart, wantOK := encodeSymbolsGeneric(want, symbols, &wantStates, enc)
-	dst, syms := fenced(t, room, 0), fenced(t, len(symbols), 0)
+	dst, syms := fence(t, room, true), fenced(t, len(symbols), 0)
 	copy(syms, symbols)
 	eachRoute(func(route string) {
 		got := *states
@@ -223,6 +243,21 @@ func TestEncodeRoutes(t *testing.T) {
 				_, enc := testTables(missing)
 				checkEncode(t, enc, syms, &states, 2*m)
 			}
+		}
+	}
+}
+
+// The largest states and the rarest symbols make three words a lane in the first group, which is all that there can be.
+func TestEncodeMostWords(t *testing.T) {
+	_, enc := testTables(map[byte]uint16{0: 1, 1: 4095})
+	var states [32]uint32
+	for l := range states {
+		states[l] = 1<<32 - 1
+	}
+	for _, m := range []int{100, 128, 256, 1000} {
+		syms := make([]byte, m)
+		for room := range 600 {
+			checkEncode(t, enc, syms, &states, room)
 		}
 	}
 }

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fence returns n bytes that end where memory ends that may be touched. Where n is a whole number of pages they begin
-// where it begins.
-func fence(t testing.TB, n int) []byte {
+// fence returns n bytes that begin, or end, where memory does that may be touched.
+func fence(t testing.TB, n int, begin bool) []byte {
 	page := os.Getpagesize()
 	whole := (n + page - 1) / page * page
 	m, err := unix.Mmap(-1, 0, whole+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -24,6 +23,9 @@ func fence(t testing.TB, n int) []byte {
 		if err := unix.Mprotect(edge, unix.PROT_NONE); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if begin {
+		return m[page : page+n : page+n]
 	}
 	return m[page+whole-n : page+whole : page+whole]
 }
