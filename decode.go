@@ -134,11 +134,18 @@ func (s *segment) errorf(chunk int, err error) error {
 }
 
 func (s *segment) load() (err error) {
-	s.view, err = s.t.m.r.file.Map(int64(s.seg.Offset), int64(s.seg.StoredLen()))
-	if err != nil {
-		return s.errorf(-1, err)
+	f, n := s.t.m.r.file, int(s.seg.StoredLen())
+	if n <= smallRead {
+		s.data = make([]byte, n, n+codec.Slack)
+		if k, err := f.ReadAt(s.data, int64(s.seg.Offset)); k < n {
+			return s.errorf(-1, err)
+		}
+	} else {
+		if s.view, err = f.Map(int64(s.seg.Offset), int64(n)); err != nil {
+			return s.errorf(-1, err)
+		}
+		s.data = s.view.Bytes()
 	}
-	s.data = s.view.Bytes()
 	if st, ok := s.sink.(interface{ start() }); ok {
 		st.start()
 	}

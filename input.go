@@ -42,6 +42,9 @@ func newInput(s Source, pool *bufferPool) (*input, error) {
 	return in, nil
 }
 
+// smallRead is up to where reading costs less than mapping and unmapping.
+const smallRead = 64 << 10
+
 // take returns the next n bytes. They are valid until release is called. A stream that ends early gives what there was
 // and io.ErrUnexpectedEOF, or io.EOF where there was nothing.
 func (in *input) take(n int) (b []byte, release func(), err error) {
@@ -52,6 +55,15 @@ func (in *input) take(n int) (b []byte, release func(), err error) {
 		}
 		if int64(n) > left {
 			n, err = int(left), io.ErrUnexpectedEOF
+		}
+		if n <= smallRead && err == nil {
+			buf := in.pool.get(n)
+			if k, err := in.file.ReadAt(buf, in.off); k < n {
+				in.pool.put(buf)
+				return nil, nil, err
+			}
+			in.off += int64(n)
+			return buf, func() { in.pool.put(buf) }, nil
 		}
 		v, mapErr := in.file.Map(in.off, int64(n))
 		if mapErr != nil {
