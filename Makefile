@@ -7,8 +7,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 BUILD    = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
-# Packages that share memory between goroutines: the race detector runs them.
-RACE_PKGS  = . ./sched ./store ./cmd/wcodec
+# Packages that share memory between goroutines: the race detector runs them. Of the command's tests it gets those whose
+# processes do: the rest would only run the library once more.
+RACE_PKGS  = . ./sched ./store ./synth ./codec/zstd
+RACE_CMD   = TestSignals|TestBar|TestTwoRuns|TestScript/(streams|dirs)
 # Packages with assembly: the generic code behind -tags noasm must pass the same tests.
 NOASM_PKGS = ./checksum ./codec/...
 # How long each fuzz target runs in `make test` and `make fuzz`; a duration, or a count such as 20000x.
@@ -30,6 +32,7 @@ test: check fuzz
 	$(GO) test -tags noasm $(NOASM_PKGS)
 	@echo '== race'
 	$(GO) test -race -short $(RACE_PKGS)
+	$(GO) test -race -short -run '$(RACE_CMD)' ./cmd/wcodec
 	@echo '== test'
 	$(GO) test ./...
 
@@ -82,12 +85,8 @@ bench-peers: build .cache/peers/venv/installed
 	.cache/peers/venv/bin/pip install --quiet --no-deps -r bench/requirements.txt
 	touch $@
 
-# generate: assembly and tables from their generators. The result is committed.
+# generate: assembly from its generators, by the go:generate lines beside it. The result is committed.
 generate:
-	@set -e; \
-	for dir in $$(git ls-files '*_generate/go.mod' | xargs -n1 dirname); do \
-		echo $$dir; (cd $$dir && $(GO) generate ./...); \
-	done
 	$(GO) generate ./...
 
 # dist: static binaries for every platform, with their checksums, in dist/.
