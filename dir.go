@@ -28,7 +28,7 @@ import (
 //	  "weight_map": {tensor: packed file that has it}
 //	}
 //
-// name is the original path below the directory, with forward slashes; stored and stored_size are those of what stands
+// Files are sorted by name, which is the original path below the directory, with forward slashes; stored and stored_size are those of what stands
 // for a packed file; sha256 is given for copied files, which have no checksums of their own; an empty directory has its name alone.
 const IndexName = "model.wcodec.index.json"
 
@@ -225,8 +225,12 @@ func OpenDir(path string) (*Dir, error) {
 	}
 	seen := make(map[string]bool)
 	for i := range d.index.Files {
-		if err := d.index.Files[i].check(seen); err != nil {
+		f := &d.index.Files[i]
+		if err := f.check(seen); err != nil {
 			return nil, fmt.Errorf("%s: %w", p, join(ErrCorrupt, err))
+		}
+		if i > 0 && f.Name <= d.index.Files[i-1].Name {
+			return nil, fmt.Errorf("%s: file %q is out of order: %w", p, f.Name, ErrCorrupt)
 		}
 	}
 	for tensor, file := range d.index.WeightMap {

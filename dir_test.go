@@ -142,6 +142,38 @@ func TestDirRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameFiles(t, readDir(t, back), want)
+	// Verify sees a file too many, one too few, and one that differs, whether it is packed or copied.
+	differ := func(what, name string, b []byte) {
+		t.Helper()
+		p := filepath.Join(back, name)
+		old, err := os.ReadFile(p)
+		if b == nil {
+			err = os.Remove(p)
+		} else {
+			err = os.WriteFile(p, b, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Verify(t.Context(), back, Options{}); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: verify says %v", what, err)
+		}
+		if old == nil {
+			err = os.Remove(p)
+		} else {
+			err = os.WriteFile(p, old, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	differ("lacks more", "more", []byte{})
+	differ("has config.json", "config.json", nil)
+	differ("config.json", "config.json", []byte("{}\r"))
+	differ(`tensor "a"`, shard1, append(bytes.Clone(want[shard1][:len(want[shard1])-1]), 0))
+	if _, err := d.Verify(t.Context(), back, Options{}); err != nil {
+		t.Fatal(err)
+	}
 
 	// Neither way replaces what is there, unless it is asked to.
 	if _, err := DecompressDir(t.Context(), back, dst, Options{}); !errors.Is(err, ErrExists) {
@@ -298,7 +330,8 @@ func TestDirIndexIsHeldToItsRules(t *testing.T) {
 		"absolute name":     {func(x *dirIndex) { x.Files[0].Name = "/config.json" }, ErrCorrupt},
 		"backslash":         {func(x *dirIndex) { x.Files[0].Name = `..\config.json` }, ErrCorrupt},
 		"the index itself":  {func(x *dirIndex) { x.Files[0].Name = IndexName }, ErrCorrupt},
-		"name twice":        {func(x *dirIndex) { x.Files = append(x.Files, x.Files[0]) }, ErrCorrupt},
+		"name twice":        {func(x *dirIndex) { x.Files = append(x.Files, x.Files[len(x.Files)-1]) }, ErrCorrupt},
+		"names not sorted":  {func(x *dirIndex) { x.Files[0], x.Files[1] = x.Files[1], x.Files[0] }, ErrCorrupt},
 		"stored elsewhere":  {func(x *dirIndex) { file(x, shard1).Stored = shard2 + ".wcodec" }, ErrCorrupt},
 		"negative size":     {func(x *dirIndex) { x.Files[0].Size = -1 }, ErrCorrupt},
 		"hash":              {func(x *dirIndex) { file(x, "config.json").SHA256 = "12" }, ErrCorrupt},

@@ -59,9 +59,17 @@ func (d *Dir) Test(ctx context.Context, o Options) (DirStats, error) {
 	})
 }
 
-// Verify compares every file of the directory with the one of its name below the directory original. Where they
-// differ, the error wraps ErrMismatch.
+// Verify compares every file of the directory with the one of its name below the directory original, which must have
+// no other. Where they differ, the error wraps ErrMismatch.
 func (d *Dir) Verify(ctx context.Context, original string, o Options) (DirStats, error) {
+	o.FollowLinks = true
+	files, err := ScanDir(original, o)
+	if err != nil {
+		return DirStats{}, err
+	}
+	if err := sameNames(d.path, d.Files(), original, files); err != nil {
+		return DirStats{}, err
+	}
 	return d.each(ctx, time.Now(), o, func(f *DirFile, at string, o Options) (Stats, error) {
 		p := filepath.Join(original, filepath.FromSlash(f.Name))
 		switch f.How {
@@ -89,6 +97,19 @@ func (d *Dir) Verify(ctx context.Context, original string, o Options) (DirStats,
 		}
 		return f.withMember(at, func(m *Member) (Stats, error) { return m.Verify(ctx, orig, st.Size(), o) })
 	})
+}
+
+// sameNames compares the names in two lists sorted by them.
+func sameNames(packed string, a []DirFile, original string, b []DirFile) error {
+	for i := range max(len(a), len(b)) {
+		switch {
+		case i == len(b) || i < len(a) && a[i].Name < b[i].Name:
+			return fmt.Errorf("%s: has %s, and %s has not: %w", packed, a[i].Name, original, ErrMismatch)
+		case i == len(a) || a[i].Name > b[i].Name:
+			return fmt.Errorf("%s: lacks %s, which %s has: %w", packed, b[i].Name, original, ErrMismatch)
+		}
+	}
+	return nil
 }
 
 // each runs do for every file, with the path of what stands for it.

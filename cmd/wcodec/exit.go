@@ -75,8 +75,11 @@ func exitCode(err error) int {
 // advice says what to do about err, or nothing.
 func advice(verb string, err error) string {
 	var h hinted
+	var p partial
 	packing := verb == "compress"
 	switch {
+	case errors.As(err, &p):
+		return "" // each failure had its own
 	case errors.As(err, &h):
 		return h.advice
 	case errors.Is(err, wcodec.ErrTrailing):
@@ -163,9 +166,9 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
-// shortError drops the path that fs errors repeat where the message around them names it already.
+// shortError leaves the name of the system call out of a bare error of one.
 func shortError(err error) error {
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) && err == error(pe) {
 		return fmt.Errorf("%s: %w", pe.Path, pe.Err)
 	}
 	return err

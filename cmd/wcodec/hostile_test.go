@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/wcodec/wcodec/internal/hostile"
 )
@@ -113,6 +116,35 @@ func TestDamageAnywhere(t *testing.T) {
 			code, said := runIn(t, dir, "test", "bad.wcodec")
 			if code != exitCorrupt && code != exitUnsupported || !strings.HasPrefix(said, "wcodec: bad.wcodec: ") {
 				t.Errorf("%s at byte %d: exit code %d, said %q", what, at, code, said)
+			}
+		}
+	}
+}
+
+// A file from the future says so, with exit code 4.
+func TestUnsupported(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x"), []byte("some bytes"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := runIn(t, dir, "compress", "-q", "x"); code != 0 {
+		t.Fatalf("exit code %d, said %q", code, said)
+	}
+	good, err := os.ReadFile(filepath.Join(dir, "x.wcodec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, at := range map[string]int{"version": 10, "requires unknown features": 23} {
+		b := bytes.Clone(good)
+		b[at] ^= 0x40
+		binary.LittleEndian.PutUint64(b[56:], xxh3.Hash(b[:56])) // FORMAT section "Header"
+		if err := os.WriteFile(filepath.Join(dir, "new.wcodec"), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for _, verb := range []string{"test", "list", "decompress"} {
+			code, said := runIn(t, dir, verb, "new.wcodec")
+			if code != exitUnsupported || !strings.Contains(said, what) || !strings.Contains(said, "a newer wcodec may read it") {
+				t.Errorf("%s %s: exit code %d, said %q", verb, what, code, said)
 			}
 		}
 	}

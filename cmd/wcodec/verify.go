@@ -63,6 +63,9 @@ func (a *app) verify(ctx context.Context, packed, original string) error {
 			}
 			return a.verifyMember(ctx, r.Members()[0], original, f)
 		}
+		if err := sameNames(packed, r, original); err != nil {
+			return err
+		}
 		for _, m := range r.Members() {
 			a.bar.file(m.Name())
 			if err := a.verifyMember(ctx, m, filepath.Join(original, filepath.FromSlash(m.Name())), f); err != nil {
@@ -71,6 +74,24 @@ func (a *app) verify(ctx context.Context, packed, original string) error {
 		}
 		return nil
 	})
+}
+
+// sameNames makes sure that a directory has no file that a bundle lacks; the other way round, opening it says so.
+func sameNames(packed string, r *wcodec.Reader, original string) error {
+	files, err := wcodec.ScanDir(original, wcodec.Options{FollowLinks: true})
+	if err != nil {
+		return err
+	}
+	there := make(map[string]bool)
+	for _, m := range r.Members() {
+		there[m.Name()] = true
+	}
+	for _, f := range files {
+		if f.How != wcodec.HowDir && !there[f.Name] {
+			return fmt.Errorf("%s: lacks %s, which %s has: %w", packed, f.Name, original, wcodec.ErrMismatch)
+		}
+	}
+	return nil
 }
 
 func (a *app) verifyMember(ctx context.Context, m *wcodec.Member, original string, f *fileResult) error {
