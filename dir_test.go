@@ -147,9 +147,11 @@ func TestDirRoundTrip(t *testing.T) {
 		t.Helper()
 		p := filepath.Join(back, name)
 		old, err := os.ReadFile(p)
-		if b == nil {
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+		case b == nil:
 			err = os.Remove(p)
-		} else {
+		default:
 			err = os.WriteFile(p, b, 0o666)
 		}
 		if err != nil {
