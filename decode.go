@@ -144,6 +144,9 @@ func (s *segment) load() (err error) {
 		if s.view, err = f.Map(int64(s.seg.Offset), int64(n)); err != nil {
 			return s.errorf(-1, err)
 		}
+		if s.opt.keep == nil {
+			s.view.Populate()
+		}
 		s.data = s.view.Bytes()
 	}
 	if st, ok := s.sink.(interface{ start() }); ok {
@@ -205,7 +208,7 @@ func (s *segment) cut() []part {
 }
 
 // batch is how many chunks a coder gets at once: enough to work on several, few enough to stay in the cache.
-const batch = 4
+const batch = 2
 
 func (s *segment) decodePart(w *sched.Worker, i int) error {
 	p := &partRun{segment: s, part: s.parts[i], w: w}
@@ -257,6 +260,9 @@ func (p *partRun) decodeBatch(lo, hi int) error {
 			continue
 		}
 		jobs[n] = codec.Job{Dst: dst, Src: src}
+		if k := i + batch; k < p.hi {
+			jobs[n].Ahead = data[s.index[k].Offset : s.index[k].Offset+uint64(s.index[k].Length)]
+		}
 		which[n], units[n] = i, c.Elems()
 		n++
 	}

@@ -69,6 +69,7 @@ func (in *input) take(n int) (b []byte, release func(), err error) {
 		if mapErr != nil {
 			return nil, nil, mapErr
 		}
+		v.Populate()
 		in.off += int64(n)
 		return v.Bytes(), func() { v.Close() }, err
 	}

@@ -26,5 +26,7 @@ func (f *osFile) mapRange(off, n int64) (*View, error) {
 		// Some file systems cannot map.
 		return readView(f.Name(), f.File, off, n, f.size)
 	}
-	return NewView(m[lead:lead+n:end-base], func() error { return unix.Munmap(m) }), nil
+	v := NewView(m[lead:lead+n:end-base], func() error { return unix.Munmap(m) })
+	v.mapped = m
+	return v, nil
 }

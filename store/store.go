@@ -42,6 +42,7 @@ type File interface {
 // View is a read-only window of a File. Writing to its bytes kills the process.
 type View struct {
 	b       []byte
+	mapped  []byte // the pages, where there are any
 	release func() error
 }
 
@@ -52,10 +53,15 @@ func NewView(b []byte, release func() error) *View { return &View{b: b, release:
 // bytes (their values mean nothing). It is not valid after Close.
 func (v *View) Bytes() []byte { return v.b }
 
+// Populate has the system read and map the whole window at once, for a caller that will touch all of it: that is
+// cheaper than a fault for every few pages, and prefetching works only on pages that are mapped. Where the system
+// cannot, or a file has shrunk, nothing happens.
+func (v *View) Populate() { populate(v.mapped) }
+
 // Close gives the window back. A second call does nothing.
 func (v *View) Close() error {
 	release := v.release
-	v.b, v.release = nil, nil
+	v.b, v.mapped, v.release = nil, nil, nil
 	if release == nil {
 		return nil
 	}

@@ -75,13 +75,13 @@ type stream struct {
 // way while they wait for themselves.
 type span struct {
 	at uintptr
-	n  int // times 256 bytes for each group of symbols
+	n  int // times 128 bytes for each group of symbols
 }
 
 // need makes kernels ask for b, evenly, by the end of s, which has been opened.
 func (s *stream) need(i int, b []byte) {
 	if groups := len(s.dst) / groupSyms; groups > 0 && len(b) > 0 {
-		s.ahead[i] = span{uintptr(unsafe.Pointer(&b[0])), (len(b)/groups + 255) / 256}
+		s.ahead[i] = span{uintptr(unsafe.Pointer(&b[0])), (len(b)/groups + 127) / 128}
 	}
 }
 

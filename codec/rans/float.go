@@ -273,7 +273,11 @@ func (c *floatCoder) open(w *work, slot int, j *codec.Job) error {
 	}
 	h.syms.open(w.syms[slot][:c.symbols(n)], src[at:h.tail])
 	h.syms.need(0, j.Dst)
-	h.syms.need(1, src[:at])
+	if len(j.Ahead) > 0 {
+		h.syms.need(1, j.Ahead)
+	} else {
+		h.syms.need(1, src[:at])
+	}
 	return nil
 }
 

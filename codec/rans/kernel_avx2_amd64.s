@@ -446,9 +446,7 @@ decode_group:
 decode_ahead0:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	ADDQ       $0x00000100, R9
+	ADDQ       $0x00000080, R9
 	DECQ       R10
 	JNZ        decode_ahead0
 	MOVQ       R9, 200(AX)
@@ -460,11 +458,9 @@ decode_ahead0_done:
 	JZ    decode_ahead1_done
 
 decode_ahead1:
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	ADDQ       $0x00000100, R9
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	ADDQ       $0x00000080, R9
 	DECQ       R10
 	JNZ        decode_ahead1
 	MOVQ       R9, 216(AX)

@@ -188,9 +188,7 @@ decode1AVX512_group:
 decode1AVX5120_ahead0:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	ADDQ       $0x00000100, BX
+	ADDQ       $0x00000080, BX
 	DECQ       DI
 	JNZ        decode1AVX5120_ahead0
 	MOVQ       BX, 200(DX)
@@ -202,11 +200,9 @@ decode1AVX5120_ahead0_done:
 	JZ    decode1AVX5120_ahead1_done
 
 decode1AVX5120_ahead1:
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	ADDQ       $0x00000100, BX
+	PREFETCHT1 (BX)
+	PREFETCHT1 64(BX)
+	ADDQ       $0x00000080, BX
 	DECQ       DI
 	JNZ        decode1AVX5120_ahead1
 	MOVQ       BX, 216(DX)
@@ -613,9 +609,7 @@ decode2AVX512_group:
 decode2AVX5120_ahead0:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	ADDQ       $0x00000100, BX
+	ADDQ       $0x00000080, BX
 	DECQ       R8
 	JNZ        decode2AVX5120_ahead0
 	MOVQ       BX, 200(DX)
@@ -627,11 +621,9 @@ decode2AVX5120_ahead0_done:
 	JZ    decode2AVX5120_ahead1_done
 
 decode2AVX5120_ahead1:
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	ADDQ       $0x00000100, BX
+	PREFETCHT1 (BX)
+	PREFETCHT1 64(BX)
+	ADDQ       $0x00000080, BX
 	DECQ       R8
 	JNZ        decode2AVX5120_ahead1
 	MOVQ       BX, 216(DX)
@@ -646,9 +638,7 @@ decode2AVX5120_ahead1_done:
 decode2AVX5121_ahead0:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	ADDQ       $0x00000100, BX
+	ADDQ       $0x00000080, BX
 	DECQ       R8
 	JNZ        decode2AVX5121_ahead0
 	MOVQ       BX, 200(DX)
@@ -660,11 +650,9 @@ decode2AVX5121_ahead0_done:
 	JZ    decode2AVX5121_ahead1_done
 
 decode2AVX5121_ahead1:
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	ADDQ       $0x00000100, BX
+	PREFETCHT1 (BX)
+	PREFETCHT1 64(BX)
+	ADDQ       $0x00000080, BX
 	DECQ       R8
 	JNZ        decode2AVX5121_ahead1
 	MOVQ       BX, 216(DX)

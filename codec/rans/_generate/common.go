@@ -69,10 +69,14 @@ func fetchAhead(name string, s Register) {
 		TESTQ(n, n)
 		JZ(LabelRef(loop + "_done"))
 		Label(loop)
-		for k := range 4 {
-			PREFETCHT0(base(at, 64*k))
+		for k := range 2 {
+			if i == 0 {
+				PREFETCHT0(base(at, 64*k))
+			} else {
+				PREFETCHT1(base(at, 64*k)) // of no use before this block is done, and the tables need the first level
+			}
 		}
-		ADDQ(U32(256), at)
+		ADDQ(U32(128), at)
 		DECQ(n)
 		JNZ(LabelRef(loop))
 		MOVQ(at, base(s, off))
