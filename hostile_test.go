@@ -190,7 +190,20 @@ func TestFileThatShrinks(t *testing.T) {
 	if _, err := r.Test(t.Context(), Options{}); err == nil {
 		t.Fatal("a file that shrank passes its test")
 	}
-	// The source shrinks between its header and its data.
+	// The source shrinks between its header and its data: when the first bytes are written, most of it is not yet read. A
+	// busy machine may have read all of it by then, so there is more than one try.
+	for range 20 {
+		if err := compressShrinking(t, src, checkpoint(t)); err != nil {
+			return
+		}
+	}
+	t.Fatal("a source that shrank compresses")
+}
+
+func compressShrinking(t *testing.T, src string, content []byte) error {
+	if err := os.WriteFile(src, content, 0o666); err != nil {
+		t.Fatal(err)
+	}
 	f, err := os.Open(src)
 	if err != nil {
 		t.Fatal(err)
@@ -204,9 +217,7 @@ func TestFileThatShrinks(t *testing.T) {
 		}
 		return len(p), nil
 	}), []Source{{"model.safetensors", f, -1}}, Options{Workers: 1})
-	if err == nil {
-		t.Fatal("a source that shrank compresses")
-	}
+	return err
 }
 
 type writerFunc func(p []byte) (int, error)
