@@ -103,9 +103,6 @@ func newModel(f *freqs) *model {
 	return m
 }
 
-// has reports whether symbol s has a frequency.
-func (m *model) has(s byte) bool { return m.freqs[s] != 0 }
-
 func (f *freqs) encTable() *encTable {
 	t := new(encTable)
 	start := uint16(0)

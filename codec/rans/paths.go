@@ -131,7 +131,7 @@ func split32(l *layout, syms []byte, planes *[8][]byte, src []byte, outside []ui
 }
 
 func merge32(l *layout, dst, syms []byte, planes *[8][]byte) {
-	base, all := uint64(l.base)<<23|uint64(l.base)<<55, l.drop == 0
+	base, all := l.base<<23|l.base<<55, l.drop == 0
 	first, second := planes[0], planes[1]
 	for w := range len(dst) / 256 {
 		out, in := dst[256*w:256*w+256], syms[32*w:32*w+32]
