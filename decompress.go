@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"time"
 
@@ -34,6 +35,7 @@ func (m *Member) Decompress(ctx context.Context, w io.Writer, o Options) (Stats,
 		if _, err := at.WriteAt(head, 0); err != nil {
 			return stats, err
 		}
+		d.workers = m.workers(d.workers)
 		to = func(s *segment) sink { return &fileSink{s: s, w: at, off: int64(len(head)) + int64(s.t.t.Begin)} }
 	} else {
 		if _, err := w.Write(head); err != nil {
@@ -62,6 +64,23 @@ func (m *Member) stats() Stats {
 		}
 	}
 	return s
+}
+
+// partMemory bounds the buffers of all workers that put parts together.
+const partMemory = 160 << 20
+
+// workers is how many of n workers may each hold the largest part of the member: a band of a wide matrix has megabytes,
+// which many cores would multiply.
+func (m *Member) workers(n int) int {
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	largest := uint64(1)
+	for _, t := range m.all() {
+		g := t.t.Geometry
+		largest = max(largest, min(t.t.Length, max(partBytes, uint64(g.TileRows)*g.Cols*uint64(g.UnitSize))))
+	}
+	return min(n, max(1, int(partMemory/largest)))
 }
 
 // fileSink writes each part at its place in a file.
@@ -231,7 +250,7 @@ func (m *Member) Verify(ctx context.Context, original io.ReaderAt, size int64, o
 			return stats, fmt.Errorf("%s: member %q: header at byte %d: %w", m.r.file.Name(), m.m.Name, i, ErrMismatch)
 		}
 	}
-	d := decodeOptions{workers: o.Workers, meter: mt}
+	d := decodeOptions{workers: m.workers(o.Workers), meter: mt}
 	var err error
 	stats.Sched, err = decodeAll(ctx, m.all(), d, func(s *segment) sink {
 		return &verifySink{fileSink{s: s, off: int64(len(head)) + int64(s.t.t.Begin)}, orig}

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/iotest"
+
+	"github.com/wcodec/wcodec/format"
+	"github.com/wcodec/wcodec/tensor"
 )
 
 func TestRoundTripByEveryRoute(t *testing.T) {
@@ -272,6 +275,17 @@ func TestCancelledAnywhereLeavesNothing(t *testing.T) {
 		}
 		if left, _ := os.ReadDir(dir); len(left) > 0 {
 			t.Fatalf("left behind: %v", left)
+		}
+	}
+}
+
+func TestWideMatricesTakeFewerWorkers(t *testing.T) {
+	for _, c := range []struct{ cols, workers, want int }{{300, 64, 64}, {14336, 64, 22}, {65536, 64, 5}, {65536, 2, 2}} {
+		m := &Member{m: &format.Member{}}
+		n := uint64(4096 * c.cols * 2)
+		m.tensors = []*Tensor{{m: m, t: &format.Tensor{Length: n, Geometry: tensor.Of("BF16", []uint64{4096, uint64(c.cols)}, n)}}}
+		if got := m.workers(c.workers); got != c.want {
+			t.Errorf("%d columns, %d workers: %d, want %d", c.cols, c.workers, got, c.want)
 		}
 	}
 }
