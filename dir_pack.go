@@ -120,7 +120,7 @@ func (r *dirRun) options() Options {
 func (r *dirRun) done(s Stats) {
 	r.stats.merge(s)
 	w := &r.stats.Sched
-	w.Workers = s.Sched.Workers
+	w.Workers = max(w.Workers, s.Sched.Workers)
 	w.Tasks += s.Sched.Tasks
 	w.Parts += s.Sched.Parts
 	w.Load += s.Sched.Load

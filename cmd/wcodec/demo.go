@@ -61,14 +61,14 @@ type demoResult struct {
 	Seconds float64   `json:"seconds"`
 }
 
-// demoModels are what the demo packs, with the part of the size that each gets.
+// demoModels are what the demo packs, each at most a part of the size.
 var demoModels = []struct {
 	name, note string
 	part       int64
 }{
 	{"llama-3-8b", "BF16", 1},
-	{"llama-2-7b", "F16 that was BF16", 4},
-	{"deepseek-fp8", "FP8 with block scales", 4},
+	{"llama-2-7b", "F16 that was BF16", 2},
+	{"deepseek-fp8", "FP8 with block scales", 2},
 }
 
 func (d *demo) say(format string, args ...any) {
