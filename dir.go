@@ -205,12 +205,17 @@ type Dir struct {
 // OpenDir reads the index of the packed checkpoint directory at path and holds it to its rules: names that stay below
 // the directory, each once. It reads no other file. Without an index the error wraps fs.ErrNotExist.
 func OpenDir(path string) (*Dir, error) {
-	p := filepath.Join(path, IndexName)
-	b, err := readSmall(p, maxDirIndex)
+	b, err := readSmall(filepath.Join(path, IndexName), maxDirIndex)
 	if err != nil {
 		return nil, err
 	}
+	return parseDir(path, b)
+}
+
+// parseDir is OpenDir for an index that is read already.
+func parseDir(path string, b []byte) (*Dir, error) {
 	d := &Dir{path: path}
+	p := filepath.Join(path, IndexName)
 	if err := json.Unmarshal(b, &d.index); err != nil {
 		return nil, fmt.Errorf("%s: %w", p, join(ErrCorrupt, err))
 	}

@@ -377,12 +377,8 @@ func file(x *dirIndex, name string) *DirFile {
 func FuzzDirIndex(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"format":"wcodec","version":1},"files":[{"name":"a","how":"directory"}],"weight_map":{}}`))
 	f.Add([]byte(`{"metadata":{"format":"wcodec","version":1},"files":[{"name":"a.bin","how":"packed","stored":"a.bin.wcodec"}],"weight_map":{"t":"a.bin.wcodec"}}`))
-	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if err := os.WriteFile(filepath.Join(dir, IndexName), b, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		d, err := OpenDir(dir)
+		d, err := parseDir("model", b)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsupported) {
 				t.Fatalf("%v is neither corrupt nor unsupported", err)
