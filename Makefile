@@ -9,7 +9,7 @@ BUILD    = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 # Packages that share memory between goroutines: the race detector runs them. Of the command's tests it gets those whose
 # processes do: the rest would only run the library once more.
-RACE_PKGS  = . ./sched ./store ./synth ./codec/zstd
+RACE_PKGS  = . ./sched ./store ./synth
 RACE_CMD   = TestSignals|TestBar|TestTwoRuns|TestScript/(streams|dirs)
 # Packages with assembly: the generic code behind -tags noasm must pass the same tests.
 NOASM_PKGS = ./checksum ./codec/...
