@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/wcodec/wcodec/format"
 	"github.com/wcodec/wcodec/safetensors"
@@ -34,8 +35,14 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader opens the .wcodec file of the given size that src reads. Closing the Reader does not close src.
+// NewReader opens the .wcodec file of the given size that src reads. Closing the Reader does not close src. An *os.File
+// that is a regular file of that size is mapped.
 func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
+	if f, ok := src.(*os.File); ok {
+		if file, err := store.FromOSFile(f); err == nil && file.Size() == size {
+			return newReader(file)
+		}
+	}
 	name := "input"
 	if n, ok := src.(interface{ Name() string }); ok {
 		name = n.Name()
