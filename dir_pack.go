@@ -27,8 +27,8 @@ type DirStats struct {
 
 // CompressDir packs the checkpoint directory src into the directory dst, file by file (see ScanDir and IndexName), the
 // index last. Every file appears whole or not at all. Where dst has no index, an earlier run did not finish: packed
-// files that open, and that match the size and the header of their originals and are not older, are kept, so a run
-// resumes where the one before it stopped. A dst with an index is an error that wraps ErrExists; with
+// files that are not older than their originals and hold the same bytes, to which they are decoded and compared, are kept,
+// so a run resumes where the one before it stopped; one that holds anything else is an error that wraps ErrExists. A dst with an index is an error that wraps ErrExists; with
 // Options.Overwrite its index is removed first and everything is packed anew.
 func CompressDir(ctx context.Context, dst, src string, o Options) (DirStats, error) {
 	begin := time.Now()
@@ -211,8 +211,15 @@ func (p *dirPacker) pack(ctx context.Context, dst, src string, f *DirFile) error
 			return err
 		}
 		defer r.Close()
+		// Neither time nor size nor header tells one step of a training from the next.
+		s, err := p.same(ctx, r.Members()[0], src)
+		if errors.Is(err, ErrMismatch) || errors.Is(err, ErrCorrupt) {
+			return fmt.Errorf("%s: %w, and does not hold what %s does: %v", dst, ErrExists, src, err)
+		}
+		if err != nil {
+			return err
+		}
 		p.stats.Resumed++
-		s := r.Members()[0].stats()
 		s.StoredBytes = r.Size()
 		p.done(s)
 		return p.enter(r, f)
@@ -230,6 +237,20 @@ func (p *dirPacker) pack(ctx context.Context, dst, src string, f *DirFile) error
 	return p.enter(r, f)
 }
 
+// same compares what an earlier run packed with the file at src.
+func (p *dirPacker) same(ctx context.Context, m *Member, src string) (Stats, error) {
+	orig, err := os.Open(src)
+	if err != nil {
+		return Stats{}, err
+	}
+	defer orig.Close()
+	st, err := orig.Stat()
+	if err != nil {
+		return Stats{}, err
+	}
+	return m.Verify(ctx, orig, st.Size(), p.options())
+}
+
 // enter puts a packed file into the index.
 func (p *dirPacker) enter(r *Reader, f *DirFile) error {
 	f.Size, f.StoredSize = r.Members()[0].Size(), r.Size()
@@ -242,7 +263,7 @@ func (p *dirPacker) enter(r *Reader, f *DirFile) error {
 	return nil
 }
 
-// resumable reports whether dst is the packed form of src that an earlier run left.
+// resumable reports whether dst may be the packed form of src that an earlier run left, as far as a look at it tells.
 func resumable(dst, src string, o Options) bool {
 	ds, err := os.Lstat(dst)
 	if err != nil || !ds.Mode().IsRegular() {
