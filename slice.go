@@ -75,7 +75,8 @@ func (s *Slice) readInto(ctx context.Context, dst []byte) (chunks int, err error
 		return 0, nil
 	}
 	lo, hi := s.bounds()
-	o := decodeOptions{keep: s.touches, skip: func(first, end uint64) bool { return end <= lo || first >= hi }}
+	size := uint64(s.t.t.Geometry.UnitSize)
+	o := decodeOptions{keep: s.touches, skip: func(first, end uint64) bool { return end*size <= lo || first*size >= hi }}
 	sinks := &sliceSinks{s: s, dst: dst}
 	_, err = decodeAll(ctx, []*Tensor{s.t}, o, func(seg *segment) sink { return &sliceSink{sinks, seg} })
 	return sinks.chunks, err
@@ -117,40 +118,41 @@ func (s *Slice) last() Range {
 	return s.ranges[len(s.ranges)-1]
 }
 
-// bounds are the first unit of the tensor that the slice has, and the one after its last.
+// bounds are the first byte of the tensor that the slice has, and the one after its last.
 func (s *Slice) bounds() (lo, hi uint64) {
 	var first, last uint64
 	for i, r := range s.ranges {
 		first = first*s.t.t.Shape[i] + r.Start
 		last = last*s.t.t.Shape[i] + r.Stop - 1
 	}
-	per := uint64(s.width / s.t.t.Geometry.UnitSize)
-	return first * per, (last + 1) * per
+	return first * uint64(s.width), (last + 1) * uint64(s.width)
 }
 
-// runs calls f for each run of elements that chunk i of seg and the slice share: n elements from element at of the
-// chunk go to element to of the slice. It stops where f returns false.
+// runs calls f for each run of bytes that chunk i of seg and the slice share: n bytes from byte at of the chunk go to
+// byte to of the slice. It stops where f returns false. Everything is in bytes, for a unit may be a part of an element,
+// and nothing keeps a file from having units of several elements.
 func (s *Slice) runs(seg *segment, i int, f func(at, to, n uint64) bool) {
 	c := seg.chunks[i]
-	per := uint64(s.width / seg.g.UnitSize) // units of an element; chunks of complex numbers may split one
+	size, width := uint64(seg.g.UnitSize), uint64(s.width)
 	first, _ := seg.g.SegmentRange(seg.no)
 	last := s.last()
 	for h := range uint64(c.H) {
-		// Unit positions in the whole tensor.
-		u, end := first+c.First+h*c.Stride, first+c.First+h*c.Stride+uint64(c.W)
-		for u < end {
-			r := u / (s.cols * per)
-			stop := min(end, (r+1)*s.cols*per)
-			lo, hi := max(u, (r*s.cols+last.Start)*per), min(stop, (r*s.cols+last.Stop)*per)
+		// Positions in the whole tensor.
+		begin := (first + c.First + h*c.Stride) * size
+		end := begin + uint64(c.W)*size
+		for at := begin; at < end; {
+			r := at / (s.cols * width)
+			stop := min(end, (r+1)*s.cols*width)
+			lo, hi := max(at, (r*s.cols+last.Start)*width), min(stop, (r*s.cols+last.Stop)*width)
 			if lo < hi {
 				if to, ok := s.row(r); ok {
-					to = to*(last.Stop-last.Start)*per + lo - (r*s.cols+last.Start)*per
-					if !f(h*uint64(c.W)+lo-(first+c.First+h*c.Stride), to, hi-lo) {
+					to = to*(last.Stop-last.Start)*width + lo - (r*s.cols+last.Start)*width
+					if !f(h*uint64(c.W)*size+lo-begin, to, hi-lo) {
 						return
 					}
 				}
 			}
-			u = stop
+			at = stop
 		}
 	}
 }
@@ -177,9 +179,8 @@ func (*sliceSink) buffer(*partRun, uint64, uint64) []byte { return nil }
 func (*sliceSink) part(*partRun) error                    { return nil }
 func (*sliceSink) finish() error                          { return nil }
 func (k *sliceSink) chunk(_ *partRun, i int, units []byte) error {
-	size := uint64(k.seg.g.UnitSize)
 	k.s.runs(k.seg, i, func(at, to, n uint64) bool {
-		copy(k.dst[to*size:(to+n)*size], units[at*size:])
+		copy(k.dst[to:to+n], units[at:])
 		return true
 	})
 	k.mu.Lock()
