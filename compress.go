@@ -40,7 +40,15 @@ func Compress(ctx context.Context, dst io.Writer, srcs []Source, o Options) (Sta
 	}
 	c := &compressor{o: o, w: w, level: codec.Level(o.Level)}
 	total := int64(0)
+	names := make(map[string]bool)
 	for _, s := range srcs {
+		if !format.ValidName(s.Name) {
+			return Stats{}, fmt.Errorf("%.100q: cannot be a name inside a .wcodec file: want a relative path without backslashes, control characters and broken UTF-8", s.Name)
+		}
+		if names[s.Name] {
+			return Stats{}, fmt.Errorf("%s: two inputs have this name", s.Name)
+		}
+		names[s.Name] = true
 		in, err := newInput(s, &c.in)
 		if err != nil {
 			return Stats{}, fmt.Errorf("%s: %w", s.Name, err)
@@ -62,6 +70,11 @@ func Compress(ctx context.Context, dst io.Writer, srcs []Source, o Options) (Sta
 		return t, err
 	})
 	stop()
+	for _, in := range c.inputs {
+		if err == nil {
+			err = in.unchanged()
+		}
+	}
 	if err == nil {
 		err = c.finish()
 	}
@@ -142,7 +155,11 @@ func (c *compressor) safetensors(in *input, h *safetensors.Header, yield func(*s
 			return false
 		}
 	}
-	if rest := in.peek(1); len(rest) == 0 {
+	switch rest, err := in.peek(1); {
+	case err != nil:
+		yield(nil, err)
+		return false
+	case len(rest) == 0:
 		return true
 	}
 	if !c.o.KeepTrailing {
@@ -170,7 +187,7 @@ func (c *compressor) bytes(in *input, m *memberRecord, begin uint64, yield func(
 		if err == io.EOF {
 			break
 		}
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if err != nil && err != errShort {
 			yield(nil, fmt.Errorf("%s: %w", in.name, err))
 			return false
 		}
@@ -201,10 +218,13 @@ func (c *compressor) tensor(in *input, t *tensorRecord, what string, yield func(
 		task.Weight = int64(2 * n)
 		task.Load = func() (err error) {
 			s.src, s.release, err = in.take(n)
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			switch err {
+			case nil:
+				return nil
+			case io.EOF, errShort:
 				return fmt.Errorf("%s: the file ends inside the data: %w", s.what, ErrCorrupt)
 			}
-			return err
+			return fmt.Errorf("%s: %w", s.what, err)
 		}
 		if !yield(task, nil) {
 			return false

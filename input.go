@@ -21,6 +21,8 @@ type input struct {
 	name string
 	size int64 // -1: unknown
 	file store.File
+	os   *os.File    // what file maps
+	was  os.FileInfo // of os, before anything was read
 	off  int64
 	r    *bufio.Reader
 	pool *bufferPool
@@ -31,8 +33,9 @@ func newInput(s Source, pool *bufferPool) (*input, error) {
 	if f, ok := s.Reader.(*os.File); ok {
 		file, err := store.FromOSFile(f)
 		if err == nil {
-			in.file, in.size = file, file.Size()
-			return in, nil
+			in.file, in.size, in.os = file, file.Size(), f
+			in.was, err = f.Stat()
+			return in, err
 		}
 		if !errors.Is(err, store.ErrNotRegular) {
 			return nil, err
@@ -42,11 +45,31 @@ func newInput(s Source, pool *bufferPool) (*input, error) {
 	return in, nil
 }
 
+// unchanged says whether the file is still the one that was opened. One that shrank by less than a page reads as zeros
+// there, and one that was written to meanwhile is neither what it was nor what it is.
+func (in *input) unchanged() error {
+	if in.os == nil {
+		return nil
+	}
+	is, err := in.os.Stat()
+	if err != nil {
+		return err
+	}
+	if is.Size() != in.size || !is.ModTime().Equal(in.was.ModTime()) {
+		return fmt.Errorf("%s: changed while it was read", in.name)
+	}
+	return nil
+}
+
+// errShort says that an input ended before the bytes asked for, with some of them there. It is not io.ErrUnexpectedEOF,
+// by which readers of truncated downloads and archives say that they failed.
+var errShort = errors.New("input ends early")
+
 // smallRead is up to where reading costs less than mapping and unmapping.
 const smallRead = 64 << 10
 
-// take returns the next n bytes. They are valid until release is called. A stream that ends early gives what there was
-// and io.ErrUnexpectedEOF, or io.EOF where there was nothing.
+// take returns the next n bytes. They are valid until release is called. An input that ends early gives what there was
+// and errShort, or io.EOF where there was nothing.
 func (in *input) take(n int) (b []byte, release func(), err error) {
 	if in.file != nil {
 		left := in.file.Size() - in.off
@@ -54,7 +77,7 @@ func (in *input) take(n int) (b []byte, release func(), err error) {
 			return nil, nil, io.EOF
 		}
 		if int64(n) > left {
-			n, err = int(left), io.ErrUnexpectedEOF
+			n, err = int(left), errShort
 		}
 		if n <= smallRead && err == nil {
 			buf := in.pool.get(n)
@@ -74,8 +97,18 @@ func (in *input) take(n int) (b []byte, release func(), err error) {
 		return v.Bytes(), func() { v.Close() }, err
 	}
 	buf := in.pool.get(n)
-	k, err := io.ReadFull(in.r, buf)
-	if err != nil && k == 0 {
+	k := 0
+	for k < n && err == nil {
+		var got int
+		got, err = in.r.Read(buf[k:])
+		k += got
+	}
+	switch {
+	case k == n && (err == nil || err == io.EOF):
+		err = nil // the end comes again
+	case k > 0 && err == io.EOF:
+		err = errShort
+	default:
 		in.pool.put(buf)
 		return nil, nil, err
 	}
@@ -105,15 +138,21 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// peek returns up to n bytes without taking them.
-func (in *input) peek(n int) []byte {
+// peek returns up to n bytes without taking them, fewer only at the end of the input.
+func (in *input) peek(n int) ([]byte, error) {
+	var b []byte
+	var err error
 	if in.file == nil {
-		b, _ := in.r.Peek(n)
-		return b
+		b, err = in.r.Peek(n)
+	} else {
+		b = make([]byte, min(int64(n), in.file.Size()-in.off))
+		n, err = in.file.ReadAt(b, in.off)
+		b = b[:n]
 	}
-	b := make([]byte, min(int64(n), in.file.Size()-in.off))
-	k, _ := in.file.ReadAt(b, in.off)
-	return b[:k]
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return b, nil
 }
 
 // unread gives bytes back to the front.
@@ -132,8 +171,11 @@ func (in *input) header(o Options) (*safetensors.Header, error) {
 		return nil, nil
 	}
 	named := strings.EqualFold(filepath.Ext(in.name), ".safetensors")
-	if !named && !looksLikeSafetensors(in.peek(24)) {
-		return nil, nil
+	if !named {
+		b, err := in.peek(24)
+		if err != nil || !looksLikeSafetensors(b) {
+			return nil, err
+		}
 	}
 	raw, h, err := safetensors.ReadHeader(in.reader(), in.size)
 	if errors.Is(err, safetensors.ErrTrailing) {

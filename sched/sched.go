@@ -11,7 +11,6 @@ package sched
 
 import (
 	"context"
-	"errors"
 	"io"
 	"runtime"
 	"sync"
@@ -174,7 +173,7 @@ func Run(ctx context.Context, c Config, next func() (*Task, error)) (Stats, erro
 func (r *run) produce(next func() (*Task, error), order chan<- *Task) (load time.Duration, tasks int64) {
 	for r.ctx.Err() == nil {
 		t, err := next()
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF { // not what wraps it: that is an input that failed, and no end of the tasks
 			return load, tasks
 		}
 		if err != nil {
