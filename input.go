@@ -203,17 +203,30 @@ func looksLikeSafetensors(b []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(b[8:], " \t\r\n"), []byte("{"))
 }
 
-// bufferPool recycles large buffers within one operation.
-type bufferPool struct{ pool sync.Pool }
+// bufferPool recycles large buffers within one operation. It is no sync.Pool, which the garbage collector empties: with
+// segments of 128 MiB, what it threw away and what took its place was several times what was in use.
+type bufferPool struct {
+	mu   sync.Mutex
+	free [][]byte
+}
 
 func (p *bufferPool) get(n int) []byte {
-	if b, ok := p.pool.Get().(*[]byte); ok {
-		if cap(*b) >= n+codec.Slack {
-			return (*b)[:n]
-		}
-		// Too small: dropped, so that the pool tends to the sizes in use.
+	p.mu.Lock()
+	var b []byte
+	if last := len(p.free) - 1; last >= 0 {
+		b, p.free[last] = p.free[last], nil
+		p.free = p.free[:last]
 	}
+	p.mu.Unlock()
+	if cap(b) >= n+codec.Slack {
+		return b[:n]
+	}
+	// Too small: dropped, so that the pool tends to the sizes in use.
 	return make([]byte, n, n+codec.Slack)
 }
 
-func (p *bufferPool) put(b []byte) { p.pool.Put(&b) }
+func (p *bufferPool) put(b []byte) {
+	p.mu.Lock()
+	p.free = append(p.free, b)
+	p.mu.Unlock()
+}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -251,4 +252,21 @@ func foreign(t *testing.T, d tensor.DType, shape []uint64, g tensor.Geometry, da
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// TestBuffersOutliveTheCollector takes back a buffer after the collector ran: were it thrown away, segments as large as
+// the format allows would take several times the memory that is in use.
+func TestBuffersOutliveTheCollector(t *testing.T) {
+	var p bufferPool
+	first := p.get(1 << 20)
+	p.put(first)
+	for range 3 {
+		runtime.GC()
+	}
+	if again := p.get(1 << 19); &again[0] != &first[0] {
+		t.Error("a buffer that was given back is not used again")
+	}
+	if p.put(first); len(p.get(2<<20)) != 2<<20 {
+		t.Error("a buffer that is too small was used")
+	}
 }
