@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 )
@@ -155,6 +156,9 @@ func (f *DirFile) withMember(at string, do func(*Member) (Stats, error)) (Stats,
 		return Stats{}, fmt.Errorf("%s: holds %d files where the index says one: %w", at, n, ErrCorrupt)
 	}
 	m := r.Members()[0]
+	if m.Name() != path.Base(f.Name) { // shards of one size that changed places
+		return Stats{}, fmt.Errorf("%s: holds the file %q where the index says %q: %w", at, m.Name(), path.Base(f.Name), ErrCorrupt)
+	}
 	if m.Size() != f.Size {
 		return Stats{}, fmt.Errorf("%s: holds a file of %d bytes where the index says %d: %w", at, m.Size(), f.Size, ErrCorrupt)
 	}

@@ -67,6 +67,34 @@ func TestResumeComparesTheBytes(t *testing.T) {
 	}
 }
 
+// TestShardsThatChangedPlaces swaps two packed shards of equal size: each is sound, and neither is what the index says.
+func TestShardsThatChangedPlaces(t *testing.T) {
+	src, dst := t.TempDir(), filepath.Join(t.TempDir(), "packed")
+	for i, name := range []string{"1.safetensors", "2.safetensors"} {
+		b := build(t, plain{"w", tensor.BF16, []uint64{40, 60}, normal(tensor.BF16, 2400, 0.02, uint64(i))})
+		if err := os.WriteFile(filepath.Join(src, name), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := CompressDir(t.Context(), dst, src, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	one, two := filepath.Join(dst, "1.safetensors.wcodec"), filepath.Join(dst, "2.safetensors.wcodec")
+	if err := errors.Join(os.Rename(one, one+"x"), os.Rename(two, one), os.Rename(one+"x", two)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := OpenDir(dst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Test(t.Context(), Options{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("test: %v", err)
+	}
+	if _, err := DecompressDir(t.Context(), filepath.Join(t.TempDir(), "out"), dst, Options{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("decompress: %v", err)
+	}
+}
+
 // TestReaderThatFails compresses streams that end in an error, and in errors that are or wrap those of an end: none
 // may pass for the end.
 func TestReaderThatFails(t *testing.T) {
