@@ -15,6 +15,7 @@ import (
 	"github.com/wcodec/wcodec/codec/rans"
 	"github.com/wcodec/wcodec/codec/raw"
 	"github.com/wcodec/wcodec/codec/zstd"
+	"github.com/wcodec/wcodec/format"
 	"github.com/wcodec/wcodec/sched"
 	"github.com/wcodec/wcodec/store"
 )
@@ -23,6 +24,8 @@ import (
 var (
 	// ErrCorrupt says that an input breaks the rules of its format.
 	ErrCorrupt = errors.New("corrupt input")
+	// ErrNotWcodec says that an input does not even begin as a .wcodec file does. An error that wraps it wraps ErrCorrupt too.
+	ErrNotWcodec = format.ErrNotWcodec
 	// ErrUnsupported says that an input needs a version, a feature or a code that this package does not have.
 	ErrUnsupported = errors.New("unsupported version or feature")
 	// ErrExists says that an output is there already.

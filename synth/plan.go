@@ -84,7 +84,7 @@ func Models() []string {
 func plan(o Options) (shards []Shard, c config, err error) {
 	i := slices.IndexFunc(models, func(m model) bool { return m.name == o.Model })
 	if i < 0 {
-		return nil, nil, fmt.Errorf("synth: %q; there are %s: %w", o.Model, strings.Join(Models(), ", "), ErrModel)
+		return nil, nil, fmt.Errorf("synth: %w %q; there are %s", ErrModel, o.Model, strings.Join(Models(), ", "))
 	}
 	m := &models[i]
 	switch {

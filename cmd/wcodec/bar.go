@@ -23,8 +23,10 @@ type bar struct {
 	start time.Time
 	drawn bool
 
-	// The rate is smoothed: a mean over all of the run hides a change, one over a tenth of a second flickers.
+	// The rate is smoothed: a mean over all of the run hides a change, one over a tenth of a second flickers. Early in the
+	// run it is that mean: weight is how much of it has been measured, which approaches 1.
 	rate   float64
+	weight float64
 	rateAt time.Time
 	rateN  int64
 }
@@ -75,12 +77,10 @@ func (b *bar) measure(now time.Time, done int64) {
 		return
 	}
 	inst := float64(done-b.rateN) / dt.Seconds()
-	if b.rate == 0 {
-		b.rate = inst
-	} else {
-		keep := float64(barHalfLife) / float64(barHalfLife+dt)
-		b.rate = keep*b.rate + (1-keep)*inst
-	}
+	keep := float64(barHalfLife) / float64(barHalfLife+dt)
+	weight := keep*b.weight + 1 - keep
+	b.rate = (keep*b.weight*b.rate + (1-keep)*inst) / weight
+	b.weight = weight
 	b.rateAt, b.rateN = now, done
 }
 

@@ -378,5 +378,9 @@ func (p *packer) bundleTarget(args []string) (string, error) {
 	if base := filepath.Base(args[0]); base == "." || base == ".." {
 		beside = abs + ext
 	}
-	return p.fileTarget(beside)
+	out, err := p.fileTarget(beside)
+	if st, serr := os.Stat(out); err == nil && serr == nil && st.IsDir() {
+		return "", usagef("%s is a directory already: name the bundle with -o", out)
+	}
+	return out, err
 }

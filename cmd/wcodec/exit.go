@@ -90,10 +90,14 @@ func advice(verb string, err error) string {
 		return "a newer wcodec may read it; this one is " + version
 	case errors.Is(err, wcodec.ErrCorrupt) && packing:
 		return "get a fresh copy of it, or take it as plain bytes with --blob"
+	case errors.Is(err, wcodec.ErrNotWcodec):
+		return "wcodec compress makes one of it"
 	case errors.Is(err, wcodec.ErrCorrupt):
 		return "the file is damaged or incomplete: get a fresh copy of it"
 	case errors.Is(err, wcodec.ErrLink) && packing:
 		return "-L, --follow-links takes what links point to"
+	case errors.Is(err, wcodec.ErrLink):
+		return "cp -RL makes a directory without links of it"
 	case errors.Is(err, wcodec.ErrNotFound):
 		return "wcodec list --all shows the names"
 	case errors.Is(err, syscall.ENOSPC):
@@ -117,14 +121,28 @@ func (a *app) finish(ctx context.Context, cmd *cobra.Command, err error) int {
 	if err != nil {
 		a.complain(verb, err)
 	}
-	if !a.json {
-		return code
+	if !a.json || err == nil && !a.started && !askedVersion(cmd) {
+		return code // no verb ran: help was asked for, and stands there
+	}
+	if err == nil && askedVersion(cmd) {
+		a.result = &versionResult{Version: version}
 	}
 	if jerr := a.printJSON(verb, code, err); jerr != nil {
 		a.complain(verb, jerr)
 		return max(code, exitRuntime)
 	}
 	return code
+}
+
+// askedVersion reports whether the run printed the version and nothing else. Help comes before it.
+func askedVersion(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("version") && !cmd.Flags().Changed("help")
+}
+
+// versionResult is what -V prints under --json.
+type versionResult struct {
+	head
+	Version string `json:"version"`
 }
 
 // complain writes one error for a reader: what, then what to do.

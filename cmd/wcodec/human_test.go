@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,19 @@ func TestBar(t *testing.T) {
 	none.file("x")
 	none.update(wcodec.Progress{})
 	none.clear()
+}
+
+// A slow start does not stay in the rate, and so in the remaining time, of a run that is fast from there on.
+func TestBarRate(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := newBar(io.Discard, func() int { return 120 }, func() time.Time { return now }, 1<<30)
+	now = now.Add(100 * time.Millisecond)
+	b.update(wcodec.Progress{Done: 1 << 10})
+	now = now.Add(100 * time.Millisecond)
+	b.update(wcodec.Progress{Done: 1 << 20})
+	if got, mean := b.rate, float64(1<<20)/0.2; got < 0.9*mean || got > 1.1*mean {
+		t.Errorf("%.0f bytes a second, the mean is %.0f", got, mean)
+	}
 }
 
 func TestHistogram(t *testing.T) {

@@ -54,6 +54,8 @@ func kindOf(path string) (kind, error) {
 	}
 	st, err := os.Stat(path)
 	switch {
+	case path == "":
+		return 0, usagef("an empty name is no input")
 	case err != nil:
 		return 0, shortError(err)
 	case st.IsDir():
@@ -273,9 +275,6 @@ func cancelled(err error) bool {
 func (a *app) several(args []string) error {
 	dashes := 0
 	for _, arg := range args {
-		if arg == "" {
-			return usagef("an empty name is no input")
-		}
 		if arg == "-" {
 			dashes++
 		}

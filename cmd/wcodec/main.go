@@ -9,13 +9,24 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// version is set by the linker; see the Makefile.
-var version = "devel"
+// version is set by the linker (see the Makefile); what "go install" builds has its module's.
+var version string
+
+func init() {
+	if version != "" {
+		return
+	}
+	version = "devel"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+}
 
 // How long a cancelled operation has to clean up; it is over early where the operation returns. One that writes to
 // standard output has nothing to remove, and may wait for a reader that never comes.

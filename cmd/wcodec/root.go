@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -74,10 +76,19 @@ func (a *app) rootCmd() *cobra.Command {
 		a.extractCmd(), a.benchCmd(), a.synthCmd(), a.devicesCmd(), a.demoCmd(), a.manCmd(),
 	}
 	root.AddCommand(verbs...)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = func(_ *cobra.Command, args []string) error { // cobra's own shows the root's help and is content
+			if c, _, err := root.Find(args); err != nil || c == root && len(args) > 0 {
+				return usagef("unknown command %q", args[0])
+			}
+			return nil
+		}
+	}
 	for _, c := range append(verbs, root) {
 		c.Version = version
 		c.Flags().SortFlags = false
-		c.SetVersionTemplate("wcodec {{.Version}}\n")
+		c.SetVersionTemplate(`{{if not (.Flag "json").Changed}}wcodec {{.Version}}{{"\n"}}{{end}}`)
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	completeWith(root, "codec", wcodec.Codecs()...)
@@ -102,10 +113,10 @@ func (a *app) sharedFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.rm, "rm", false, "remove the input after success; ignored with standard output")
 	f.IntVarP(&a.workers, "threads", "T", 0, "compute with `N` threads; 0: one a core")
 	f.StringVar(&a.device, "device", "auto", "compute on `DEVICE`: auto, cpu, cuda or cuda:N")
-	f.StringVar(&a.codec, "codec", "auto", "pack with one `CODE` instead of the best for each tensor")
+	f.StringVar(&a.codec, "codec", "auto", "pack with one `CODE` instead of the best for each tensor: "+strings.Join(wcodec.Codecs(), ", "))
 	f.StringVar(&a.level, "level", "default", "pack at `LEVEL` fast, default or dense")
-	f.CountVarP(&a.quiet, "quiet", "q", "no summary and no warnings; -qq: no errors either")
-	f.CountVarP(&a.verbose, "verbose", "v", "say more")
+	f.CountVarP(&a.quiet, "quiet", "q", "``no summary and no warnings; -qq: no errors either")
+	f.CountVarP(&a.verbose, "verbose", "v", "``say more: the device, and what each input took")
 	f.BoolVar(&a.json, "json", false, "print the result as one JSON object on standard output")
 	f.BoolVar(&a.noProgress, "no-progress", false, "no progress bar")
 	f.BoolVar(&a.dryRun, "dry-run", false, "write nothing, say the sizes")
@@ -149,8 +160,8 @@ func (a *app) start(cmd *cobra.Command) error {
 	if _, err := wcodec.ParseLevel(a.level); err != nil {
 		return usageError{err}
 	}
-	if !knownCodec(a.codec) {
-		return usagef("--codec %q: there are %v", a.codec, wcodec.Codecs())
+	if !slices.Contains(wcodec.Codecs(), a.codec) {
+		return usagef("--codec %q: there are %s", a.codec, strings.Join(wcodec.Codecs(), ", "))
 	}
 	if a.out == "-" {
 		a.out, a.stdout = "", true
@@ -162,15 +173,6 @@ func (a *app) start(cmd *cobra.Command) error {
 		}
 	})
 	return nil
-}
-
-func knownCodec(name string) bool {
-	for _, c := range wcodec.Codecs() {
-		if c == name {
-			return true
-		}
-	}
-	return false
 }
 
 // options are the library's options for the flags given.

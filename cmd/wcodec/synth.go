@@ -23,7 +23,7 @@ type synthOptions struct{ synth.Options }
 func (s *synthOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&s.Layers, "layers", 0, "make the first `N` layers only; 0: all")
 	f.IntVar(&s.Shrink, "shrink", 1, "divide every dimension by `N`")
-	f.Uint64Var(&s.Seed, "seed", 1, "seed; the same seed gives the same bytes everywhere")
+	f.Uint64Var(&s.Seed, "seed", 1, "start from seed `N`; the same seed gives the same bytes everywhere")
 }
 
 // plan resolves the options without making data: the paths below the directory, and the plain bytes.
@@ -56,7 +56,7 @@ Models: ` + strings.Join(synth.Models(), ", ") + `.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.synth(cmd.Context(), s) },
 	}, packFlags, []string{"rm", "keep", "stdout"})
-	cmd.Flags().StringVar(&s.Model, "model", "", "what to make: "+strings.Join(synth.Models(), ", "))
+	cmd.Flags().StringVar(&s.Model, "model", "", "the `MODEL` to make, one of those above")
 	s.flags(cmd.Flags())
 	completeWith(cmd, "model", synth.Models()...)
 	return cmd
