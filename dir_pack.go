@@ -28,8 +28,8 @@ type DirStats struct {
 // CompressDir packs the checkpoint directory src into the directory dst, file by file (see ScanDir and IndexName), the
 // index last. Every file appears whole or not at all. Where dst has no index, an earlier run did not finish: packed
 // files that are not older than their originals and hold the same bytes, to which they are decoded and compared, are kept,
-// so a run resumes where the one before it stopped; one that holds anything else is an error that wraps ErrExists. A dst with an index is an error that wraps ErrExists; with
-// Options.Overwrite its index is removed first and everything is packed anew.
+// so a run resumes where the one before it stopped; one that holds anything else is an error that wraps ErrExists. A
+// dst with an index is such an error too; with Options.Overwrite its index is removed first and everything is packed anew.
 func CompressDir(ctx context.Context, dst, src string, o Options) (DirStats, error) {
 	begin := time.Now()
 	files, err := ScanDir(src, o)
