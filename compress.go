@@ -282,8 +282,13 @@ type segmentJob struct {
 func (s *segmentJob) task() *sched.Task {
 	return &sched.Task{
 		Weight: int64(2 * len(s.src)),
-		Plan:   s.plan,
-		Part:   s.part,
+		Plan: func(w *sched.Worker) (parts int, err error) {
+			err = guarded(s.label, func() (err error) { parts, err = s.plan(w); return err })
+			return parts, err
+		},
+		Part: func(w *sched.Worker, i int) error {
+			return guarded(s.label, func() error { return s.part(w, i) })
+		},
 		Finish: s.finish,
 		Release: func() {
 			if s.release != nil {
@@ -297,6 +302,8 @@ func (s *segmentJob) task() *sched.Task {
 		},
 	}
 }
+
+func (s *segmentJob) label() string { return s.what }
 
 func (s *segmentJob) plan(w *sched.Worker) (int, error) {
 	sample, exact := codec.Sample(w.Buffer(0, 0), s.src, s.g.UnitSize)

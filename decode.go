@@ -2,6 +2,7 @@ package wcodec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -102,7 +103,14 @@ func decodeAll(ctx context.Context, tensors []*Tensor, o decodeOptions, to func(
 		s := &segment{t: t, no: no, seg: &t.t.Segments[no], g: t.t.Geometry, opt: &o}
 		no++
 		s.sink = to(s)
-		task := &sched.Task{Load: s.load, Plan: s.plan, Part: s.decodePart, Release: s.release}
+		task := &sched.Task{Load: s.load, Release: s.release}
+		task.Plan = func(w *sched.Worker) (parts int, err error) {
+			err = guarded(t.label, func() (err error) { parts, err = s.plan(w); return err })
+			return parts, err
+		}
+		task.Part = func(w *sched.Worker, i int) error {
+			return guarded(t.label, func() error { return s.decodePart(w, i) })
+		}
 		task.Weight = int64(s.seg.StoredLen())
 		if o.weight != nil {
 			task.Weight += o.weight(s)
@@ -123,6 +131,15 @@ func decodeAll(ctx context.Context, tensors []*Tensor, o decodeOptions, to func(
 		}
 		return task, nil
 	})
+}
+
+// guarded is store.Guard that says what was read when a mapped file shrank.
+func guarded(label func() string, f func() error) error {
+	err := store.Guard(f)
+	if errors.Is(err, store.ErrFault) {
+		return fmt.Errorf("%s: %w", label(), err)
+	}
+	return err
 }
 
 // errorf names the segment's tensor, and the chunk where there is one.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/wcodec/wcodec/checksum"
 	"github.com/wcodec/wcodec/format"
+	"github.com/wcodec/wcodec/store"
 	"github.com/wcodec/wcodec/tensor"
 )
 
@@ -296,5 +297,34 @@ func TestBuffersOutliveTheCollector(t *testing.T) {
 	}
 	if p.put(first); len(p.get(2<<20)) != 2<<20 {
 		t.Error("a buffer that is too small was used")
+	}
+}
+
+// TestWhatShrankIsNamed cuts a mapped file while it is read: the error says which file and tensor.
+func TestWhatShrankIsNamed(t *testing.T) {
+	src := write(t, "model.safetensors", checkpoint(t))
+	packed := src + ".wcodec"
+	if _, err := CompressFile(t.Context(), packed, []string{src}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	tt := r.Tensors()[0]
+	err = guarded(tt.label, func() error {
+		v, err := r.file.Map(0, r.Size())
+		if err != nil {
+			return err
+		}
+		defer v.Close()
+		if err := os.Truncate(packed, 0); err != nil {
+			return err
+		}
+		return errors.New(string(v.Bytes()[:1]))
+	})
+	if !errors.Is(err, store.ErrFault) || !strings.Contains(err.Error(), packed) || !strings.Contains(err.Error(), tt.Name()) {
+		t.Errorf("packed file: %v", err)
 	}
 }
