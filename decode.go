@@ -42,8 +42,7 @@ type segment struct {
 	no     int
 	seg    *format.Segment
 	g      tensor.Geometry
-	view   *store.View
-	data   []byte // from the segment's first byte; capacity beyond as the store gives
+	meta   []byte // index and table as stored
 	index  []format.IndexEntry
 	coder  codec.Coder
 	chunks []tensor.Chunk
@@ -103,7 +102,7 @@ func decodeAll(ctx context.Context, tensors []*Tensor, o decodeOptions, to func(
 		s := &segment{t: t, no: no, seg: &t.t.Segments[no], g: t.t.Geometry, opt: &o}
 		no++
 		s.sink = to(s)
-		task := &sched.Task{Load: s.load, Release: s.release}
+		task := &sched.Task{Load: s.load}
 		task.Plan = func(w *sched.Worker) (parts int, err error) {
 			err = guarded(t.label, func() (err error) { parts, err = s.plan(w); return err })
 			return parts, err
@@ -150,21 +149,13 @@ func (s *segment) errorf(chunk int, err error) error {
 	return fmt.Errorf("%s segment %d: %w", s.t.label(), s.no, err)
 }
 
-func (s *segment) load() (err error) {
-	f, n := s.t.m.r.file, int(s.seg.StoredLen())
-	if n <= smallRead {
-		s.data = make([]byte, n, n+codec.Slack)
-		if k, err := f.ReadAt(s.data, int64(s.seg.Offset)); k < n {
-			return s.errorf(-1, err)
-		}
-	} else {
-		if s.view, err = f.Map(int64(s.seg.Offset), int64(n)); err != nil {
-			return s.errorf(-1, err)
-		}
-		if s.opt.keep == nil {
-			s.view.Populate()
-		}
-		s.data = s.view.Bytes()
+func (s *segment) load() error {
+	s.meta = make([]byte, s.seg.MetaLen())
+	if err := s.read(s.meta, 0); err != nil {
+		return s.errorf(-1, err)
+	}
+	if w, ok := s.t.m.r.file.(interface{ WillNeed(off, n int64) }); ok && s.opt.keep == nil {
+		w.WillNeed(int64(s.seg.Offset), int64(s.seg.StoredLen()))
 	}
 	if st, ok := s.sink.(interface{ start() }); ok {
 		st.start()
@@ -172,16 +163,22 @@ func (s *segment) load() (err error) {
 	return nil
 }
 
-func (s *segment) release() {
-	if s.view != nil {
-		s.view.Close()
+// read fills b from byte at of the stored segment.
+func (s *segment) read(b []byte, at uint64) error {
+	n, err := s.t.m.r.file.ReadAt(b, int64(s.seg.Offset+at))
+	switch {
+	case n == len(b):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return fmt.Errorf("the file ends inside the segment: %w", ErrCorrupt)
 	}
+	return err
 }
 
 // open reads the segment's index and table.
 func (s *segment) open() error {
 	s.chunks = s.g.AppendChunks(nil, s.no)
-	index, table, err := s.seg.ParseMeta(nil, s.data[:s.seg.MetaLen()], s.chunks, s.g.UnitSize)
+	index, table, err := s.seg.ParseMeta(nil, s.meta, s.chunks, s.g.UnitSize)
 	if err != nil {
 		return s.errorf(-1, classify(err))
 	}
@@ -247,16 +244,27 @@ func (p *partRun) decodeBatch(lo, hi int) error {
 	n, at := 0, 0
 	chunkBytes := int(s.g.ChunkElems) * s.g.UnitSize
 	scratch := p.w.Buffer(0, batch*chunkBytes)
-	data := s.data[s.seg.MetaLen():s.seg.StoredLen():cap(s.data)]
+	if s.opt.keep != nil && !s.keepsAny(lo, hi) {
+		return nil
+	}
+	// Reading into a buffer that stays in the cache costs less than mapping the pages of a file.
+	from, to := s.index[lo].Offset, s.seg.DataLen
+	if hi < len(s.index) {
+		to = s.index[hi].Offset
+	}
+	data := p.w.Buffer(2, int(to-from))
+	if err := s.read(data, uint64(s.seg.MetaLen())+from); err != nil {
+		return s.errorf(lo, err)
+	}
 	plain, stored := 0, 0
 	for i := lo; i < hi; i++ {
 		if s.opt.keep != nil && !s.opt.keep(s, i) {
 			continue
 		}
 		c, e := &s.chunks[i], &s.index[i]
-		src := data[e.Offset : e.Offset+uint64(e.Length)]
+		src := data[e.Offset-from : e.Offset-from+uint64(e.Length)]
 		if s.opt.full {
-			if err := s.checkStored(i, src, data); err != nil {
+			if err := s.checkStored(i, src, data, from); err != nil {
 				return err
 			}
 		}
@@ -277,9 +285,6 @@ func (p *partRun) decodeBatch(lo, hi int) error {
 			continue
 		}
 		jobs[n] = codec.Job{Dst: dst, Src: src}
-		if k := i + batch; k < p.hi {
-			jobs[n].Ahead = data[s.index[k].Offset : s.index[k].Offset+uint64(s.index[k].Length)]
-		}
 		which[n], units[n] = i, c.Elems()
 		n++
 	}
@@ -300,6 +305,16 @@ func (p *partRun) decodeBatch(lo, hi int) error {
 	return nil
 }
 
+// keepsAny reports whether a chunk of lo to hi is asked for.
+func (s *segment) keepsAny(lo, hi int) bool {
+	for i := lo; i < hi; i++ {
+		if s.opt.keep(s, i) {
+			return true
+		}
+	}
+	return false
+}
+
 // deliver checks the decoded chunk i and hands it on.
 func (p *partRun) deliver(i int, units []byte) error {
 	s := p.segment
@@ -316,17 +331,17 @@ func (p *partRun) deliver(i int, units []byte) error {
 	return nil
 }
 
-// checkStored checks what a decoder need not look at: the stored bytes' own checksum, and the padding after them.
-func (s *segment) checkStored(i int, src, data []byte) error {
+// checkStored checks, in the data from byte from of the segment's on, what a decoder need not look at: the stored bytes' own checksum, and the padding after them.
+func (s *segment) checkStored(i int, src, data []byte, from uint64) error {
 	if checksum.Sum64(src) != s.index[i].Stored {
 		return s.errorf(i, fmt.Errorf("checksum of the stored bytes differs: %w", ErrCorrupt))
 	}
 	end := s.index[i].Offset + uint64(len(src))
-	next := uint64(len(data))
+	next := from + uint64(len(data))
 	if i+1 < len(s.index) {
 		next = s.index[i+1].Offset
 	}
-	for _, b := range data[end:next] {
+	for _, b := range data[end-from : next-from] {
 		if b != 0 {
 			return s.errorf(i, fmt.Errorf("padding is not zero: %w", ErrCorrupt))
 		}

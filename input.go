@@ -179,6 +179,10 @@ func (in *input) header(o Options) (*safetensors.Header, error) {
 	}
 	raw, h, err := safetensors.ReadHeader(in.reader(), in.size)
 	if errors.Is(err, safetensors.ErrTrailing) {
+		if !o.KeepTrailing && !named {
+			in.unread(raw)
+			return nil, nil
+		}
 		if !o.KeepTrailing {
 			return nil, fmt.Errorf("%s: %w; keep them with --keep-trailing", in.name, join(ErrTrailing, join(ErrCorrupt, err)))
 		}

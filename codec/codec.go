@@ -77,7 +77,6 @@ type Coder interface {
 // Job is one chunk to decode.
 type Job struct {
 	Dst, Src []byte
-	Ahead    []byte // what the caller will read next; a decoder may ask the memory for it while it works
 	Err      error
 }
 

@@ -37,11 +37,11 @@ type Task struct {
 // Worker is what one goroutine of the pool owns.
 type Worker struct {
 	Scratch codec.Scratch
-	bufs    [2][]byte
+	bufs    [3][]byte
 	stats   Stats
 }
 
-// Buffer returns the worker's buffer i (0 or 1) with length n; its content is arbitrary. It has codec.Slack bytes of
+// Buffer returns the worker's buffer i (0 to 2) with length n; its content is arbitrary. It has codec.Slack bytes of
 // capacity to spare.
 func (w *Worker) Buffer(i, n int) []byte {
 	if cap(w.bufs[i]) < n+codec.Slack {

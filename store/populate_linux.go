@@ -8,3 +8,8 @@ func populate(m []byte) {
 		_ = unix.Madvise(m, unix.MADV_POPULATE_READ)
 	}
 }
+
+// WillNeed has the system begin to read n bytes at off, where they are not in memory. That it cannot is no error.
+func (f *osFile) WillNeed(off, n int64) {
+	_ = unix.Fadvise(int(f.Fd()), off, n, unix.FADV_WILLNEED)
+}

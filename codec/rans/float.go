@@ -273,11 +273,7 @@ func (c *floatCoder) open(w *work, slot int, j *codec.Job) error {
 	}
 	h.syms.open(w.syms[slot][:c.symbols(n)], src[at:h.tail])
 	h.syms.need(0, j.Dst)
-	if len(j.Ahead) > 0 {
-		h.syms.need(1, j.Ahead)
-	} else {
-		h.syms.need(1, src[:at])
-	}
+	h.syms.need(1, src[:at])
 	return nil
 }
 
