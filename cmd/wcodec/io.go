@@ -224,9 +224,12 @@ func stripped(path string) (string, error) {
 	return path[:len(path)-len(ext)], nil
 }
 
-// removeInput is --rm.
+// removeInput is --rm. What went to a device or a pipe is as good as standard output: it may be nowhere.
 func (a *app) removeInput(path string) error {
 	if !a.rm || a.stdout || a.dryRun || path == "-" {
+		return nil
+	}
+	if st, err := os.Stat(a.out); a.out != "" && err == nil && !st.Mode().IsRegular() && !st.IsDir() {
 		return nil
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
