@@ -186,12 +186,28 @@ func (s *segment) open() error {
 	if err != nil {
 		return s.errorf(-1, join(ErrUnsupported, err))
 	}
+	if err := s.checkUnit(); err != nil {
+		return s.errorf(-1, err)
+	}
 	s.coder, err = c.Parse(s.g.Unit, table)
 	if err != nil {
 		return s.errorf(-1, join(ErrCorrupt, err))
 	}
 	s.index = index
 	return nil
+}
+
+// checkUnit refuses units whose size is not that of their type where the code looks into them. A type that is not known
+// may be by a later version, which will know its planes.
+func (s *segment) checkUnit() error {
+	d := s.g.Unit
+	switch {
+	case codec.ID(s.seg.Code) != codec.Rans || d.Bits() == 8*s.g.UnitSize || !d.Known() && s.g.UnitSize == 1:
+		return nil
+	case !d.Known():
+		return fmt.Errorf("units of the unknown type %s with %d bytes: %w", d, s.g.UnitSize, ErrUnsupported)
+	}
+	return fmt.Errorf("units of type %s with %d bytes: %w", d, s.g.UnitSize, ErrCorrupt)
 }
 
 func (s *segment) plan(*sched.Worker) (int, error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/wcodec/wcodec/checksum"
+	"github.com/wcodec/wcodec/codec"
 	"github.com/wcodec/wcodec/format"
 	"github.com/wcodec/wcodec/safetensors"
 	"github.com/wcodec/wcodec/tensor"
@@ -250,6 +251,23 @@ func TestSafetensorsThatLie(t *testing.T) {
 		var got bytes.Buffer
 		if _, err := open(t, out.Bytes()).Members()[0].Decompress(t.Context(), &got, Options{}); err != nil || !bytes.Equal(got.Bytes(), b) {
 			t.Errorf("%s as a blob: %v", name, err)
+		}
+	}
+}
+
+func TestUnitsOfAnotherSizeThanTheirType(t *testing.T) {
+	for _, c := range []struct {
+		unit tensor.DType
+		size int
+		code codec.ID
+		want error
+	}{
+		{tensor.BF16, 2, codec.Rans, nil}, {tensor.BF16, 4, codec.Rans, ErrCorrupt}, {tensor.F4, 1, codec.Rans, ErrCorrupt},
+		{"NEW", 1, codec.Rans, nil}, {"NEW", 2, codec.Rans, ErrUnsupported}, {"NEW", 2, codec.Raw, nil}, {tensor.F64, 1, codec.Zstd, nil},
+	} {
+		s := &segment{seg: &format.Segment{Code: uint8(c.code)}, g: tensor.Geometry{Unit: c.unit, UnitSize: c.size}}
+		if err := s.checkUnit(); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%s of %d bytes in code %d: %v", c.unit, c.size, c.code, err)
 		}
 	}
 }
