@@ -256,7 +256,7 @@ func (s *segment) decodePart(w *sched.Worker, i int) error {
 func (p *partRun) decodeBatch(lo, hi int) error {
 	s := p.segment
 	var jobs [batch]codec.Job
-	var which, units [batch]int
+	var which [batch]int
 	n, at := 0, 0
 	chunkBytes := int(s.g.ChunkElems) * s.g.UnitSize
 	scratch := p.w.Buffer(0, batch*chunkBytes)
@@ -301,7 +301,7 @@ func (p *partRun) decodeBatch(lo, hi int) error {
 			continue
 		}
 		jobs[n] = codec.Job{Dst: dst, Src: src}
-		which[n], units[n] = i, c.Elems()
+		which[n] = i
 		n++
 	}
 	if n > 0 {
@@ -357,10 +357,8 @@ func (s *segment) checkStored(i int, src, data []byte, from uint64) error {
 	if i+1 < len(s.index) {
 		next = s.index[i+1].Offset
 	}
-	for _, b := range data[end-from : next-from] {
-		if b != 0 {
-			return s.errorf(i, fmt.Errorf("padding is not zero: %w", ErrCorrupt))
-		}
+	if err := format.CheckZero(data[end-from : next-from]); err != nil {
+		return s.errorf(i, classify(err))
 	}
 	return nil
 }

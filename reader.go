@@ -36,7 +36,7 @@ func Open(path string) (*Reader, error) {
 }
 
 // NewReader opens the .wcodec file of the given size that src reads. Closing the Reader does not close src. An *os.File
-// that is a regular file of that size is mapped.
+// that is a regular file of that size is read as Open reads one.
 func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	if f, ok := src.(*os.File); ok {
 		if file, err := store.FromOSFile(f); err == nil && file.Size() == size {
